@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import socket
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 
@@ -41,16 +42,23 @@ class Fault:
 
 
 def unreachable(_: Lab, document: dict[str, Any]) -> None:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port = held.getsockname()[1]
-    document["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+    # Nobody listens there, while a port that was free a moment ago may be somebody's by now.
+    document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
 
 
 def no_longer_valid(lab: Lab, document: dict[str, Any]) -> None:
     """Leave the user with a token that was good when it was issued."""
-    document["users"][0]["user"] = {"token": lab.token_for("leaver")}
+    token = lab.token_for("leaver")
+    document["users"][0]["user"] = {"token": token}
     lab.api.delete("serviceaccount", "leaver")
+
+    def refused() -> bool:
+        authority = lab.folder / "certificates" / "apiserver.crt"
+        with httpx2.Client(verify=ssl.create_default_context(cafile=str(authority)), trust_env=False) as client:
+            return client.get(f"{lab.url}/api", headers={"Authorization": f"Bearer {token}"}).status_code == 401
+
+    # The server learns of the deletion a moment later.
+    lab.wait(refused, 60, "the token is refused")
 
 
 def without_permission(lab: Lab, document: dict[str, Any]) -> None:

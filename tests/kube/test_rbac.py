@@ -33,7 +33,7 @@ from tests.cli.command import ROOT, call
 DEPLOY = ROOT / "deploy" / "service"
 OWN, TASKS, OTHER = "coterie", "coterie-tasks", "default"
 ACCOUNT = "system:serviceaccount:coterie:coterie"
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 # Objects of a service.
 STORED = "coterie.dev/store"
 
@@ -193,9 +193,9 @@ def account(cluster: Lab) -> Path:
 def api(cluster: Lab, account: Path) -> Iterator[Api]:
     """Connect as Coterie's service account, once the permissions count."""
     with Api(choose("", {"KUBECONFIG": str(account)})) as connection:
-        cluster.wait(
-            partial(allowed, connection, Trial("list", ("v1", "Secret"), TASKS)), PATIENCE_S, "the roles count"
-        )
+        # The API server learns of roles in a namespace and of those of the cluster one by one.
+        for trial in (Trial("list", ("v1", "Secret"), TASKS), Trial("list", ("v1", "Node"), None)):
+            cluster.wait(partial(allowed, connection, trial), PATIENCE_S, "the roles count")
         yield connection
 
 
@@ -318,7 +318,9 @@ def test_a_service_in_a_pod_is_refused_nothing_and_uses_all_that_is_granted(
     with Service(settings) as service:
         cluster.wait(lambda: not service._catalog().unreached, PATIENCE_S, "the cluster is known")
         ident = service.submit(Submission(WORKFLOW.encode()))["id"]
-        cluster.wait(lambda: phases(cluster) == ["Running"] * 2, PATIENCE_S, "the gang runs")
+        # The service itself has to see its containers: it reads the logs of those that have begun.
+        cluster.wait(lambda: service.workflow(ident)["status"] == "RUNNING", PATIENCE_S, "the gang runs")
+        cluster.wait(lambda: phases(cluster) == ["Running"] * 2, PATIENCE_S, "all its pods run")
         # As for the users of a ClusterTopology.
         assert service._catalogue.live.referring_objects("lab") == []
         service.cancel(ident)
