@@ -59,3 +59,6 @@ def test_a_pool_whose_nodes_are_not_known_has_no_counts() -> None:
     assert lines[1] == ["far", "-", "-", "8", "-", "-", "-", "0", "1", "rack"]
     assert lines[2] == ["-:", "the", "nodes", "of", "far", "are", "not", "known", "here."]
     assert " ".join(lines[3]) == "The cluster of backend hall cannot be reached: connection refused"
+
+    *_, last = pool_table([{**pool, "unreachable": "connecting"}], STYLE, wide=False)
+    assert last == "The service is connecting to the cluster of backend hall."

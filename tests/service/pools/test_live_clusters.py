@@ -125,3 +125,35 @@ def test_a_cluster_of_which_a_watch_has_ended_is_told_and_opened_again(clusters:
     eventually(lambda: ScriptedCluster.current is not first)
     ScriptedCluster.current.change()
     eventually(lambda: sizes(clusters) == {"far": 2} and clusters.problems() == {})
+
+
+def test_a_cluster_is_being_connected_to_until_the_first_try_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, answered = threading.Event(), threading.Event()
+
+    def refused(_context: str, _on_change: Callable[[], None]) -> ScriptedCluster:
+        begun.set()
+        assert answered.wait(PATIENCE_S)
+        raise Unavailable("connection refused")
+
+    monkeypatch.setattr(watched_cluster, "WatchedCluster", refused)
+    found = LiveClusters()
+    found.follow([BACKEND])
+    try:
+        assert begun.wait(PATIENCE_S)
+        assert found.problems() == {"far": live_clusters.CONNECTING}
+        answered.set()
+        eventually(lambda: found.problems() == {"far": "connection refused"})
+    finally:
+        answered.set()
+        found.close()
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (live_clusters.CONNECTING, 'the service is connecting to the cluster of backend "far"'),
+        ("no route", 'the cluster of backend "far" cannot be reached: no route'),
+    ],
+)
+def test_only_a_cluster_that_was_tried_is_called_unreachable(problem: str, words: str) -> None:
+    assert live_clusters.unreached_words("far", problem) == words

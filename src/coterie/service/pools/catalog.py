@@ -23,7 +23,7 @@ from coterie.document.located import Document, Step, decode, load
 from coterie.errors import CoterieError, Fault, Hint, NotFound, Notice, Place, SpecErrors, Unavailable, UsageError
 from coterie.planning.inputs import NO_TOPOLOGIES, find_topology, read_snapshot
 from coterie.service.driver.node_health import unchanged
-from coterie.service.pools.live_clusters import LiveClusters
+from coterie.service.pools.live_clusters import CONNECTING, LiveClusters
 from coterie.service.settings import Settings
 from coterie.sources import Snapshot
 from coterie.sources.limits import read_bytes
@@ -65,8 +65,8 @@ class PoolCatalog:
     """All backends and pools at one moment; `number` grows with each change that concerns workflows.
 
     `clusters` has the nodes of the backends that run workflows here, `elsewhere` those that files declare for others.
-    `unreached` are the backends whose clusters cannot be reached, each with the reason; what is known of them, if
-    anything, is out of date.
+    `unreached` are the backends whose clusters cannot be reached, each with the reason, or were not reached so far;
+    what is known of them, if anything, is out of date.
     """
 
     backends: Mapping[str, Backend]
@@ -90,10 +90,9 @@ class PoolCatalog:
         found = self.clusters.get(pool.backend)
         backend = self.backends.get(pool.backend)
         if found is None and backend is not None and backend.driven:
-            why = self.unreached.get(pool.backend, "it is not connected yet")
-            raise Unavailable(
-                f'the cluster of backend "{pool.backend}" is not known: {why}', "The service keeps trying."
-            )
+            why = self.unreached.get(pool.backend, CONNECTING)
+            message = f'the cluster of backend "{pool.backend}" is not known: {why}'
+            raise Unavailable(message, "Try again." if why == CONNECTING else "The service keeps trying.")
         if found is None and backend is not None and backend.traits.driven:
             raise UsageError(
                 f'backend "{pool.backend}" has a cluster file and no context, so this service does not drive it',

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("coterie.clusters")
 _log.addHandler(logging.NullHandler())
 
+# The reason why a cluster is not known before the first try has ended.
+CONNECTING = "connecting"
 # How long to wait before a cluster that cannot be reached is tried again, at first and at most; it doubles each time.
 _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 # How often a cluster in which nothing changes is asked whether its watches still run.
@@ -35,7 +37,7 @@ class _Connection:
     closed: threading.Event = field(default_factory=threading.Event)
     changed: threading.Event = field(default_factory=threading.Event)
     watched: WatchedCluster | None = None
-    failure: str = "it is not connected yet"
+    failure: str = CONNECTING
     snapshot: Snapshot | None = None
 
     @property
@@ -49,6 +51,13 @@ class _Connection:
         """Let the thread of the connection end."""
         self.closed.set()
         self.changed.set()
+
+
+def unreached_words(backend: str, problem: str) -> str:
+    """Return the sentence about a cluster that is not known, or not as it is now, for one of the `problems`."""
+    if problem == CONNECTING:
+        return f'the service is connecting to the cluster of backend "{backend}"'
+    return f'the cluster of backend "{backend}" cannot be reached: {problem}'
 
 
 class LiveClusters:
@@ -89,7 +98,7 @@ class LiveClusters:
         )
 
     def problems(self) -> dict[str, str]:
-        """Return why clusters are not known, or not as they are now, by backend."""
+        """Return why clusters are not known, or not as they are now, by backend; `CONNECTING` before the first try."""
         self._told = self._problems()
         return dict(self._told)
 

@@ -13,6 +13,7 @@ from coterie.lifecycle import Enqueue
 from coterie.service.driver.workflows.driven_workflow import LiveWorkflow, levels_of
 from coterie.service.driver.workflows.texts import CachedTexts, PromptTexts
 from coterie.service.pools.catalog import PoolCatalog
+from coterie.service.pools.live_clusters import unreached_words
 from coterie.store import WorkflowRecord
 from coterie.topology.levels import Topology
 
@@ -40,7 +41,7 @@ def _unreached(backend: str, catalog: PoolCatalog) -> str:
     """Return why the cluster of a backend was never reached; an empty string where it was."""
     if backend in catalog.clusters or backend not in catalog.unreached:
         return ""
-    return f'the cluster of backend "{backend}" cannot be reached: {catalog.unreached[backend]}'
+    return unreached_words(backend, catalog.unreached[backend])
 
 
 def waiting_gang(

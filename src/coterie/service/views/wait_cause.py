@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from coterie.errors import Reason
+from coterie.service.pools.live_clusters import CONNECTING, unreached_words
 
 Json = dict[str, Any]
 
@@ -22,6 +23,7 @@ _FORECAST = "KaiWouldWait"
 class WaitCauseKind(StrEnum):
     """The kind of cause."""
 
+    CONNECTING = "Connecting"
     UNREACHABLE = "Unreachable"
     DOES_NOT_FIT = "DoesNotFit"
     SCHEDULER_REFUSES = "SchedulerRefuses"
@@ -59,8 +61,9 @@ def wait_cause(refusal: Json | None, words: str, warnings: Iterable[Mapping[str,
 
 
 def unreachable_cause(backend: str, problem: str) -> Json:
-    """Return the cause of a gang on a cluster that does not answer; `problem` is what was tried last."""
-    return _cause(WaitCauseKind.UNREACHABLE, f'the cluster of backend "{backend}" cannot be reached: {problem}')
+    """Return the cause of a gang on a cluster that does not answer, or has not yet; `problem` says which."""
+    kind = WaitCauseKind.CONNECTING if problem == CONNECTING else WaitCauseKind.UNREACHABLE
+    return _cause(kind, unreached_words(backend, problem))
 
 
 def start_cause(waiting: Iterable[str], message: str) -> Json:

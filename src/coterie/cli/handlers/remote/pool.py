@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+# What the API says of a cluster before the first try to reach it has ended.
+_CONNECTING = "connecting"
 # The columns that a narrow screen omits, the first of them first.
 _SPARE = ("NODES", "OUT", "OTHERS", "RUNNING", "WAITING", "FREE")
 
@@ -59,7 +61,9 @@ def pool_table(pools: Sequence[Json], style: Style, *, wide: bool) -> Iterator[s
     if unknown := [visible(pool["name"]) for pool in pools if not pool["counted"]]:
         yield f"-: the nodes of {', '.join(unknown)} are not known here."
     for backend, problem in {pool["backend"]: pool["unreachable"] for pool in pools}.items():
-        if problem:
+        if problem == _CONNECTING:
+            yield f"The service is connecting to the cluster of backend {visible(backend)}."
+        elif problem:
             yield f"The cluster of backend {visible(backend)} cannot be reached: {visible(problem)}"
 
 
@@ -113,7 +117,7 @@ def _pool_lines(pool: Json) -> Iterator[str]:
         ("pool", pool["name"] + ("   (from the configuration file)" if pool["managed"] else "")),
         ("about", pool["description"] or ""),
         ("backend", f"{pool['backend']}, scheduler {pool['scheduler']}"),
-        ("unreachable", pool["unreachable"] or ""),
+        ("cluster" if pool["unreachable"] == _CONNECTING else "unreachable", pool["unreachable"] or ""),
         ("nodes", nodes + (f"   {selector}" if selector else "")),
         ("GPUs", free),
         ("quota", quota),

@@ -63,7 +63,8 @@ class Pool(ResponseBody):
     nodes: int
     counted: bool = Field(description="Its nodes are known here; otherwise they and their GPUs are 0.")
     unreachable: str | None = Field(
-        description="Why its cluster cannot be reached; what is shown of its nodes, if anything, is out of date."
+        description="Why its cluster cannot be reached, or `connecting` before the first try has ended; what is shown "
+        "of its nodes, if anything, is out of date."
     )
     max_exec_timeout: int | None = Field(description="Seconds.")
     max_queue_timeout: int | None = Field(description="Seconds.")
