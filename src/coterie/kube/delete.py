@@ -25,12 +25,14 @@ def delete(
     *,
     namespace: str | None = None,
     uid: str = "",
+    version: str = "",
     dependents: Dependents = Dependents.BACKGROUND,
     grace_s: int | None = None,
 ) -> bool:
     """Request the deletion of an object; return False when it is already gone.
 
-    With a `uid`, a later object of the same name is left alone. The object may still exist after this returns, as long
+    With a `uid`, a later object of the same name is left alone, and with a `version` one that has changed since; both
+    return False. The object may still exist after this returns, as long
     as its finalizers require.
     """
     call = api.call_of("delete", kind, name, namespace)
@@ -39,8 +41,9 @@ def delete(
         "kind": "DeleteOptions",
         "propagationPolicy": dependents.value,
     }
-    if uid:
-        options["preconditions"] = {"uid": uid}
+    if uid or version:
+        known = {"uid": uid, "resourceVersion": version}
+        options["preconditions"] = {name: value for name, value in known.items() if value}
     if grace_s is not None:
         options["gracePeriodSeconds"] = grace_s
     try:
@@ -50,7 +53,7 @@ def delete(
     except NotFound:
         return False
     except ObjectConflict:
-        if not uid:
+        if not uid and not version:
             raise
         return False
     return True

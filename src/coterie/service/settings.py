@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,8 +79,8 @@ class Settings:
         """The folder in which tasks run."""
         return self.state / TASKS
 
-    def for_driver(self, store: str, backend: Backend) -> DriverSettings:
-        """Return the settings of a driver of a store's workflows on a backend."""
+    def for_driver(self, store: str, backend: Backend, backends: Collection[str] = ()) -> DriverSettings:
+        """Return the settings of a driver of a store's workflows on a backend, one of `backends`."""
         return DriverSettings(
             self.tasks,
             self.processes,
@@ -93,6 +93,7 @@ class Settings:
             self.all_log_bytes,
             self.force_s,
             backend.name,
+            backends,
         )
 
 

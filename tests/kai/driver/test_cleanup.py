@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from lab.api import ApiError
 
-from coterie.backends.kai.driver import removal
+from coterie.backends.kai.driver import own_objects, removal
+from coterie.backends.kai.driver import pools as pool_objects
 from coterie.backends.kai.driver.creation import create
 from coterie.backends.kai.driver.observation import nvlink_channels
 from coterie.backends.kai.driver.own_objects import apply_own
@@ -23,9 +24,12 @@ from coterie.config.configuration import Pool
 from coterie.errors import UsageError
 from coterie.kube.api import connect
 from coterie.kube.apply import apply
+from coterie.kube.delete import delete
 from coterie.kube.errors import ApiForbidden
+from coterie.kube.reads import find
+from coterie.topology.levels import Level, Topology
 from lab import Lab
-from tests.kai.driver.service_on_kai import OWN, add_nodes, serving, settings
+from tests.kai.driver.service_on_kai import OWN, ZONE, add_nodes, serving, settings
 from tests.service.running_service import task, workflow
 
 PAIR = {"g": [task("a", "run", "lead: true"), task("b", "run")]}
@@ -188,6 +192,85 @@ def test_a_pool_whose_queue_is_somebody_elses_keeps_no_other_pool_back(nvl: Lab)
     assert any(one["metadata"]["name"].startswith("coterie-default-free") for one in nvl.objects("queues"))
 
 
+def test_queues_and_topologies_of_an_earlier_version_are_adopted_or_removed_and_those_in_use_stay(nvl: Lab) -> None:
+    store, backend = "3333333333333333", "coterie.dev/backend"
+    levels = Topology((Level("zone", ZONE),))
+    pools = {name: Pool(name, "lab", "kai", topology=levels) for name in ("kept", "former", "used")}
+    pools["other"] = Pool("other", "two", "kai", topology=levels)
+    names: dict[str, set[tuple[str, str]]] = {}
+    for name, pool in pools.items():
+        _, *manifests = objects.shared(ManifestContext("default", "", pool, store=store))
+        for one in manifests:
+            if name != "other":
+                # As before objects carried their backend.
+                del one["metadata"]["labels"][backend]
+            _own(nvl, one)
+        names[name] = {(one["kind"].lower(), one["metadata"]["name"]) for one in manifests}
+    (queue,) = [name for kind, name in names["used"] if kind == "queue"]
+    (topology,) = [name for kind, name in names["used"] if kind == "topology"]
+    constraint = {"topology": topology, "requiredTopologyLevel": ZONE}
+    group = {**_config_map("in-use", store, "train-1"), "apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup"}
+    _own(nvl, {**group, "spec": {"queue": queue, "minMember": 1, "topologyConstraint": constraint}})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(nvl.kubeconfig))
+        with connect() as api:
+            shared = PoolObjects(api, "default", store, "lab")
+            assert shared.sync([pools["kept"]]) == {}
+            # The gang is in a namespace of another backend.
+            shared.sweep([])
+    left = {name for name, some in names.items() if all(nvl.get(kind, one) for kind, one in some)}
+    assert left == {"kept", "used", "other"}
+    assert not any(nvl.get(kind, one) for kind, one in names["former"])
+    adopted = filter(None, (nvl.get(kind, name) for kind, name in names["kept"]))
+    assert [one["metadata"]["labels"].get(backend) for one in adopted] == ["lab", "lab"]
+    assert {(kind.lower(), meta.name) for kind, meta in shared.others} == names["other"]
+
+
+def test_a_queue_that_another_backend_takes_over_during_a_sweep_stays(
+    nvl: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = "4444444444444444"
+    (_, queue) = objects.queues(ManifestContext("default", "", Pool("former", "lab", "kai"), store=store))
+    _own(nvl, queue)
+    name = queue["metadata"]["name"]
+
+    def taken_over(*arguments: Any, **options: Any) -> bool:
+        nvl.api.patch("queues", name, {"metadata": {"labels": {"coterie.dev/backend": "two"}}})
+        return delete(*arguments, **options)
+
+    monkeypatch.setattr(pool_objects, "delete", taken_over)
+    monkeypatch.setenv("KUBECONFIG", str(nvl.kubeconfig))
+    with connect() as api:
+        shared = PoolObjects(api, "default", store, "lab")
+        shared.sweep([])
+        found = nvl.get("queues", name)
+        assert found
+        assert found["metadata"]["labels"]["coterie.dev/backend"] == "two"
+        monkeypatch.undo()
+        monkeypatch.setenv("KUBECONFIG", str(nvl.kubeconfig))
+        PoolObjects(api, "default", store, "two").sweep([])
+    assert nvl.get("queues", name) is None
+
+
+def test_a_queue_that_somebody_makes_at_the_same_moment_stays_as_it_is(
+    nvl: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (_, queue) = objects.queues(ManifestContext("default", "", Pool("p", "lab", "kai"), store="5555555555555555"))
+    nvl.apply({**queue, "spec": {**queue["spec"], "parentQueue": "theirs"}})
+    before = nvl.get("queues", queue["metadata"]["name"])
+    looks: list[int] = []
+
+    def first_unseen(*arguments: Any) -> Any:
+        looks.append(1)
+        return None if len(looks) == 1 else find(*arguments)
+
+    monkeypatch.setattr(own_objects, "find", first_unseen)
+    monkeypatch.setenv("KUBECONFIG", str(nvl.kubeconfig))
+    with connect() as api, pytest.raises(UsageError, match="of somebody else"):
+        apply_own(api, queue)
+    assert nvl.get("queues", queue["metadata"]["name"]) == before
+
+
 def test_a_quota_that_the_lost_answer_of_a_creation_has_used_up_does_not_refuse_the_object(nvl: Lab) -> None:
     pod = _config_map("only", "1111111111111111", "train-1")
     pod |= {"kind": "Pod", "spec": {"containers": [{"name": "task", "image": "i"}], "schedulerName": "nobody"}}
@@ -263,8 +346,14 @@ def test_two_backends_in_one_namespace_leave_each_others_gangs_and_queues_alone(
         old = _renamed(queue, f"old-{queue['metadata']['labels']['coterie.dev/backend']}")
         del old["metadata"]["namespace"]
         _own(nvl, old)
+    left = _renamed(queues[0], "of-a-former-backend", **{"coterie.dev/backend": "renamed"})
+    del left["metadata"]["namespace"]
+    _own(nvl, left)
     with serving(nvl, found) as here:
         nvl.wait(lambda: not any(nvl.get("queues", f"old-{name}") for name in idents), 60, "both have swept")
+        words = 'Queue of-a-former-backend: left by backend "renamed", which is not in the configuration'
+        nvl.wait(lambda: words in here.problems(), 60, "what a former backend has left is named")
+        assert 'left by backend "two"' not in here.problems()
         assert {one["metadata"]["uid"] for one in queues} <= {one["metadata"]["uid"] for one in nvl.objects("queues")}
         for ident in idents.values():
             here.end(ident, "a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +37,8 @@ class DriverSettings:
 
     `folder` is the one in which tasks run on this machine, under `accounts` of their own where there are some;
     `context` and `namespace` are those of the `backend`. `store` identifies the service's store, whose objects in a
-    cluster carry it. A pod on a failed node that is still there `force_s` after its grace period is deleted by force.
+    cluster carry it; `backends` are the names of all backends of the service, kept up to date. A pod on a failed node
+    that is still there `force_s` after its grace period is deleted by force.
     """
 
     folder: Path
@@ -50,3 +52,4 @@ class DriverSettings:
     all_log_bytes: int = DEFAULT_ALL_LOGS
     force_s: float = DEFAULT_FORCE_S
     backend: str = ""
+    backends: Collection[str] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from coterie.backends.kai.driver.objects import FieldManager, ObjectMeta
-from coterie.backends.kai.driver.orphans import sweep
+from coterie.backends.kai.driver.orphans import leftovers, sweep
 from coterie.backends.kai.driver.removal import RemovalScope
 from coterie.kube.kinds import COMPUTE_DOMAIN, POD, POD_GROUP, ObjectKind
 from coterie.lifecycle import GroupRules, GroupState, Presence, Spec, State, TaskRules, TaskState
@@ -74,10 +74,25 @@ def test_a_foreign_object_with_the_label_is_named_and_not_removed() -> None:
     kind, meta = found(POD, 1, "t")
     copied = ObjectMeta("copy", labels=meta.labels, managed_fields=[FieldManager("kubectl")])
     result = sweep([(kind, copied)], {}, (), ())
-    assert (result.scopes, result.foreign) == ((), ("Pod copy",))
+    words = "Pod copy: labelled as objects of this service, but not its own; they are left alone"
+    assert (result.scopes, result.foreign) == ((), (words,))
 
 
 def test_a_workflow_of_another_name_is_another_one() -> None:
     known = {"w-1": replace(workflow(Presence.CREATED))}
     (scope,) = sweep([found(POD, 2, "t", workflow="w-2")], known, (), ()).scopes
     assert scope.workflow == "w-2"
+
+
+def test_objects_of_a_backend_that_is_not_configured_are_named_with_what_to_do() -> None:
+    def made(name: str, backend: str, manager: str = "coterie") -> tuple[str, ObjectMeta]:
+        labels = {"coterie.dev/store": "s1", "coterie.dev/backend": backend}
+        return "Queue", ObjectMeta(name, labels=labels, managed_fields=[FieldManager(manager)])
+
+    others = [made("q1", "old"), made("q2", "new"), made("q3", "old"), made("q4", "old", "kubectl")]
+    (words,) = leftovers(others, ["own", "new"])
+    assert words.startswith(
+        'Queue q1, Queue q3: left by backend "old", which is not in the configuration; add a backend'
+    )
+    assert words.endswith("kubectl delete queue -l coterie.dev/store=s1,coterie.dev/backend=old")
+    assert leftovers(others, ["old", "new"]) == ()

@@ -22,12 +22,12 @@ from coterie.backends.kai.driver.creation import GroupManifests, GroupRequest, c
 from coterie.backends.kai.driver.external_topologies import has_known_levels, with_external_topologies
 from coterie.backends.kai.driver.logs import ClusterLogs, KeptLogs, keep_all, namespace_of, pod_name
 from coterie.backends.kai.driver.members import member_changes
-from coterie.backends.kai.driver.objects import AnyObject
+from coterie.backends.kai.driver.objects import AnyObject, ObjectMeta
 from coterie.backends.kai.driver.observation.compute_domains import ComputeDomains
 from coterie.backends.kai.driver.observation.followed_pods import FollowedPods
 from coterie.backends.kai.driver.observation.wait_reasons import GangWaitReasons
 from coterie.backends.kai.driver.observation.watches import BackendWatches
-from coterie.backends.kai.driver.orphans import sweep
+from coterie.backends.kai.driver.orphans import leftovers, sweep
 from coterie.backends.kai.driver.pools import PoolObjects
 from coterie.backends.kai.driver.removal import STAGES, ForcedPod, ObjectRemoval, RemovalScope, Remover
 from coterie.backends.kai.manifests.metadata import BACKEND, STORE
@@ -90,7 +90,7 @@ class KaiDriver:
         self._reasons = GangWaitReasons()
         self._shortages: list[tuple[str, News]] = []
         self._archived: set[str] = set()
-        self._foreign: tuple[str, ...] = ()
+        self._not_removed: tuple[str, ...] = ()
         self._check_at = 0.0
 
     @property
@@ -232,14 +232,19 @@ class KaiDriver:
         kinds = [kind for kinds in STAGES for kind in kinds]
         listed = ((kind, meta) for kind in kinds for meta in self._remover.objects(kind, f"{STORE}={self._store}"))
         # Another backend of the service may be the same namespace of the same cluster.
-        own = label_value(self._settings.backend)
-        found = [(kind, meta) for kind, meta in listed if meta.label(BACKEND) in ("", own)]
+        own, found, others = label_value(self._settings.backend), [], list[tuple[str, ObjectMeta]]()
+        for kind, meta in listed:
+            if meta.label(BACKEND) in ("", own):
+                found.append((kind, meta))
+            else:
+                others.append((kind.name, meta))
         busy = [*self._created, *(each.scope for each in self._removals.values())]
         result = sweep(found, workflows, spared, busy)
-        self._foreign = result.foreign
         for scope in result.scopes:
             self._remove("", f"sweep/{scope}", ObjectRemoval(scope, 0.0))
         self._objects.sweep(self._watches.groups())
+        other = leftovers([*others, *self._objects.others], self._settings.backends)
+        self._not_removed = (*result.foreign, *other)
         if any(pool.nvlink for pool in self._pools.values()):
             self._domains.check()
 
@@ -314,7 +319,7 @@ class KaiDriver:
             if not removal.stuck:
                 del self._removals[name]
             if not removal.scope.task:
-                self._created = {each: None for each in self._created if not _within(each, removal.scope)}
+                self._created = {each: None for each in self._created if not removal.scope.contains(each)}
             if removal.confirms is not None:
                 confirms, removal.confirms = removal.confirms, None
                 yield name[0], confirms
@@ -370,14 +375,4 @@ class KaiDriver:
         said = [str(each.failure) for each in self._removals.values() if each.failure is not None]
         said += [one for each in self._removals.values() for one in each.stuck]
         said += [*self._bound.troubles, *self._domains.troubles]
-        if self._foreign:
-            listed = ", ".join(self._foreign[:3]) + (" and others" if len(self._foreign) > 3 else "")
-            said.append(f"{listed}: labelled as objects of this service, but not its own; they are left alone")
-        return list(dict.fromkeys(said))
-
-
-def _within(scope: RemovalScope, removed: RemovalScope) -> bool:
-    """Return whether a removal covers all of a scope."""
-    if scope.workflow != removed.workflow or (removed.group and scope.group != removed.group):
-        return False
-    return scope.first >= removed.first and (removed.last is None or (scope.last or 0) <= removed.last)
+        return list(dict.fromkeys([*said, *self._not_removed]))

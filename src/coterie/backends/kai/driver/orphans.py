@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from coterie.backends.base.driver import DrivenWorkflow
 from coterie.backends.kai.driver.objects import ObjectMeta
 from coterie.backends.kai.driver.removal import RemovalScope
+from coterie.backends.kai.manifests.metadata import BACKEND, STORE
 from coterie.backends.shared.names import label_value
 from coterie.kube.kinds import ObjectKind
 from coterie.lifecycle import GroupState, Presence, TaskState
@@ -17,7 +18,7 @@ _ALIVE = (Presence.PLACED, Presence.CREATED, Presence.STOPPING, Presence.DELETIN
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """The scopes to be removed, and the names of objects that carry the store's label but are somebody else's."""
+    """The scopes to be removed, and words about objects that carry the store's label but are somebody else's."""
 
     scopes: tuple[RemovalScope, ...]
     foreign: tuple[str, ...]
@@ -54,7 +55,34 @@ def sweep(
         name = (meta.workflow, meta.group)
         groups[name] = max(meta.attempt, groups.get(name, 0))
     whole = (RemovalScope(workflow, group, last=last) for (workflow, group), last in groups.items())
-    return SweepResult((*whole, *tasks), tuple(foreign))
+    return SweepResult((*whole, *tasks), _foreign(foreign))
+
+
+def _foreign(names: Sequence[str]) -> tuple[str, ...]:
+    listed = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
+    return (f"{listed}: labelled as objects of this service, but not its own; they are left alone",) if names else ()
+
+
+def leftovers(others: Iterable[tuple[str, ObjectMeta]], backends: Collection[str]) -> tuple[str, ...]:
+    """Return which objects of this service belong to backends that it does not have any more, and what to do."""
+    # Another thread may change them meanwhile.
+    known = {label_value(name) for name in tuple(backends)}
+    found: dict[str, list[tuple[str, ObjectMeta]]] = {}
+    for kind, meta in others:
+        if meta.own and meta.label(BACKEND) not in known:
+            found.setdefault(meta.label(BACKEND), []).append((kind, meta))
+    return tuple(_left(backend, some) for backend, some in sorted(found.items()))
+
+
+def _left(backend: str, some: list[tuple[str, ObjectMeta]]) -> str:
+    named = ", ".join(f"{kind} {meta.name}" for kind, meta in some[:3])
+    more = f" and {len(some) - 3} more" if len(some) > 3 else ""
+    kinds = ",".join(dict.fromkeys(kind.lower() for kind, _ in some))
+    selector = f"{STORE}={some[0][1].label(STORE)},{BACKEND}={backend}"
+    return (
+        f'{named}{more}: left by backend "{backend}", which is not in the configuration; add a backend of that name '
+        f"again, or remove them: kubectl delete {kinds} -l {selector}"
+    )
 
 
 def _group(meta: ObjectMeta, workflow: DrivenWorkflow | None) -> GroupState | None:

@@ -40,9 +40,15 @@ def apply_own(api: Api, manifest: Manifest) -> None:
     One without a store, such as a PriorityClass, belongs to all services of a cluster, and `kubectl apply` of rendered
     manifests may have written it.
     """
-    found = _found(api, manifest) if STORE in manifest["metadata"]["labels"] else None
-    # Roles that name objects allow their creation only by an apply, whose request has the name.
-    apply(api, manifest if found is None else _identified(manifest, found), reclaim=True)
+    if STORE not in manifest["metadata"]["labels"]:
+        # Roles that name objects allow their creation only by an apply, whose request has the name.
+        apply(api, manifest, reclaim=True)
+        return
+    found = _found(api, manifest)
+    if found is None:
+        # Somebody else may take the name at this moment. All fields are then those of an apply, as after any later one.
+        found = ObjectMeta(manifest["metadata"]["name"], uid=create_own(api, manifest))
+    apply(api, _identified(manifest, found), reclaim=True)
 
 
 def _applied(api: Api, manifest: Manifest, found: ObjectMeta) -> str:

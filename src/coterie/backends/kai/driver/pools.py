@@ -8,27 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from coterie.backends.kai.driver.objects import AnyObject, GangPodGroup
+import msgspec
+
+from coterie.backends.kai.driver.objects import GangPodGroup, ObjectMeta
 from coterie.backends.kai.driver.own_objects import apply_own
 from coterie.backends.kai.manifests import objects
-from coterie.backends.kai.manifests.metadata import BACKEND, STORE, ManifestContext
+from coterie.backends.kai.manifests.metadata import BACKEND, POOL, STORE, ManifestContext
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
 from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api
 from coterie.kube.delete import delete
-from coterie.kube.kinds import QUEUE, TOPOLOGY
+from coterie.kube.kinds import POD_GROUP, QUEUE, TOPOLOGY
 from coterie.kube.reads import ObjectQuery, list_all
 
 
+class VersionedMeta(ObjectMeta, gc=False, rename="camel"):
+    """The identity of an object in one state."""
+
+    resource_version: str = ""
+
+
+class PoolObject(msgspec.Struct, gc=False):
+    """A queue or a topology."""
+
+    metadata: VersionedMeta
+
+
 class PoolObjects:
-    """The shared objects of a backend's pools."""
+    """The shared objects of a backend's pools.
+
+    `others` are queues and topologies of this service that another backend has written, with the label of that backend.
+    """
 
     def __init__(self, api: Api, namespace: str, store: str, backend: str) -> None:
         self._api, self._namespace, self._store = api, namespace, store
-        # The parent of the queues has no backend and stays; other backends may be on the same cluster.
-        self._own = f"{STORE}={store},{BACKEND}={label_value(backend)}"
+        # The parent of the queues has no pool and stays.
+        self._query, self._backend = f"{STORE}={store},{POOL}", label_value(backend)
+        self.others: list[tuple[str, ObjectMeta]] = []
         self._wanted: set[tuple[str, str]] = set()
         self._written: dict[tuple[str, str], Manifest] = {}
 
@@ -60,13 +78,32 @@ class PoolObjects:
                 self._written[_key(manifest)] = manifest
 
     def sweep(self, groups: Collection[GangPodGroup]) -> None:
-        """Delete queues and topologies of this backend that no pool has and no PodGroup names."""
-        used = {name for group in groups for name in group.spec.topologies()} | {group.spec.queue for group in groups}
+        """Delete queues and topologies of this backend that no pool has and no PodGroup names.
+
+        Those without a backend are of an earlier version of Coterie: a backend whose pool has one has labelled it when
+        the pool was written, and any other goes. One that somebody changes at this moment stays.
+        """
+        used, others = _named(groups), list[tuple[str, ObjectMeta]]()
         for kind in (QUEUE, TOPOLOGY):
-            for each in list_all(self._api, ObjectQuery(kind, labels=self._own), AnyObject).items:
+            for each in list_all(self._api, ObjectQuery(kind, labels=self._query), PoolObject).items:
                 meta = each.metadata
-                if (kind.name, meta.name) not in self._wanted and meta.name not in used and meta.own:
-                    delete(self._api, kind, meta.name, uid=meta.uid)
+                backend = meta.label(BACKEND)
+                if backend not in ("", self._backend):
+                    others.append((kind.name, meta))
+                elif (kind.name, meta.name) not in self._wanted and meta.name not in used and meta.own:
+                    # Another backend of an earlier version may have gangs in another namespace.
+                    if not backend and meta.name in _named(self._all_groups()):
+                        continue
+                    delete(self._api, kind, meta.name, uid=meta.uid, version=meta.resource_version)
+        self.others = others
+
+    def _all_groups(self) -> list[GangPodGroup]:
+        return list_all(self._api, ObjectQuery(POD_GROUP, labels=f"{STORE}={self._store}"), GangPodGroup).items
+
+
+def _named(groups: Iterable[GangPodGroup]) -> set[str]:
+    """Return the names of all queues and topologies that PodGroups refer to."""
+    return {name for group in groups for name in (group.spec.queue, *group.spec.topologies())}
 
 
 def _key(manifest: Manifest) -> tuple[str, str]:

@@ -53,6 +53,12 @@ class RemovalScope:
             return False
         return self.first <= meta.attempt and (self.last is None or meta.attempt <= self.last)
 
+    def contains(self, other: RemovalScope) -> bool:
+        """Return whether it has all objects of another scope."""
+        if other.workflow != self.workflow or (self.group and other.group != self.group):
+            return False
+        return other.first >= self.first and (self.last is None or (other.last or 0) <= self.last)
+
 
 @dataclass(frozen=True, slots=True)
 class ForcedPod:

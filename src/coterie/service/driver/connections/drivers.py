@@ -41,6 +41,8 @@ class Drivers:
         self._settings, self._store, self._poke = settings, store, poke
         self._texts, self._prompt = texts
         self._open: dict[str, Connection] = {}
+        # Drivers look at it while it changes.
+        self._names: set[str] = set()
         self._add(Backend(registry.EMBEDDED, registry.EMBEDDED))
 
     def __iter__(self) -> Iterator[Connection]:
@@ -57,6 +59,8 @@ class Drivers:
         The driver of a backend whose cluster or namespace has changed is closed, and opened anew.
         """
         backends = [backend for backend in catalog.backends.values() if backend.driven]
+        self._names |= catalog.backends.keys()
+        self._names &= catalog.backends.keys()
         for backend in backends:
             known = self._open.get(_home(backend))
             if known is not None and known.home != _MACHINE and _moved(known.backend, backend):
@@ -115,7 +119,7 @@ class Drivers:
                 f'backend "{backend.name}" has a scheduler that Coterie cannot drive',
                 "Choose a pool of another backend.",
             )
-        settings, texts = self._settings.for_driver(self._store, backend), self._texts
+        settings, texts = self._settings.for_driver(self._store, backend, self._names), self._texts
         if home == _MACHINE:
             found = Connection(home, _problem(home), open_driver(settings, self._prompt), backend)
         else:
