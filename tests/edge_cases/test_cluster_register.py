@@ -16,6 +16,7 @@ SHOWN = {
     "T100": "kai/driver/test_crowd.py::test_no_gang_of_a_crowd_ever_runs_in_part_and_all_run_in_the_end",
     "T101": "kai/test_nvlink.py::test_claims_do_not_count_when_kai_looks_for_a_domain",
     "T102": "kai/driver/test_why.py::test_a_gang_over_the_limit_of_its_pool_waits_for_quota",
+    "T108": "kai/driver/test_preemption.py::test_a_preempted_gang_says_so_waits_as_a_whole_and_runs_again",
     "T109": "kai/driver/test_why.py::test_a_gang_with_a_pod_that_cannot_be_created_waits_for_its_members",
     "T111": "kai/driver/test_driver.py::test_a_group_of_an_nvlink_pool_gets_a_compute_domain_that_goes_after_its_pods",
     "T112": "kai/driver/test_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
@@ -52,7 +53,6 @@ _CHOSEN_BY_KAI = "KAI chooses the nodes; the engine's answer is shown on the emb
 ELSEWHERE = {
     **dict.fromkeys(("T103", "T104", "T105", "T106", "T110", "T113", "T114"), _CHOSEN_BY_KAI),
     "T107": "Coterie preempts nothing; KAI does so by its own rules (docs/kai.md, M).",
-    "T108": "Priorities of running work are KAI's; a quota that is partly given is shown in test_service_gangs.",
     "T161": "The name of a ComputeDomain ends in a hash of the workflow's id, its group and its placement.",
     "T166": "Nodes are labelled by the kubelet plugin of NVIDIA's driver, which no node of the lab has.",
     "T168": "The status of cliques is written by the daemons of a ComputeDomain, which no node of the lab runs.",

@@ -61,6 +61,7 @@ FOR_TASKS: Mapping[tuple[str, str], frozenset[str]] = {
     ("v1", "Service"): WRITE | {"list", "delete"},
     ("v1", "ConfigMap"): WRITE | {"list", "delete"},
     ("v1", "Secret"): WRITE | {"list", "delete"},
+    ("v1", "Event"): frozenset({"list"}),
     ("scheduling.run.ai/v2alpha2", "PodGroup"): WRITE | {"delete"},
     ("resource.nvidia.com/v1beta1", "ComputeDomain"): READ | WRITE | {"delete"},
 }
@@ -78,7 +79,6 @@ BEYOND = (
     ("resource.k8s.io/v1", "DeviceClass"),
     ("resource.k8s.io/v1", "ResourceSlice"),
     ("coordination.k8s.io/v1", "Lease"),
-    ("v1", "Event"),
     ("rbac.authorization.k8s.io/v1", "Role"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding"),
     ("rbac.authorization.k8s.io/v1", "ClusterRole"),
@@ -126,10 +126,11 @@ def kind(name: tuple[str, str]) -> ObjectKind:
 # The verbs in rules of a request: an apply may create.
 RULES = {"patch": ("create", "patch"), "post": ("create",)}
 # What a service without trouble does not do: read an object and apply it again after a creation whose answer was lost,
-# look up a pod that no watch shows, and delete the queue of a pool that is gone.
+# look up a pod that no watch shows, delete the queue of a pool that is gone, and ask why somebody has deleted a pod.
 SELDOM = {
     *((kind(name).group, kind(name).plural, verb) for name in (*EVERYWHERE, *FOR_TASKS) for verb in ("get", "patch")),
     ("scheduling.run.ai", "queues", "delete"),
+    ("", "events", "list"),
 }
 
 

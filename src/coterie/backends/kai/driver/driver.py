@@ -24,6 +24,7 @@ from coterie.backends.kai.driver.logs import ClusterLogs, KeptLogs, keep_all, na
 from coterie.backends.kai.driver.members import member_changes
 from coterie.backends.kai.driver.objects import AnyObject, ObjectMeta
 from coterie.backends.kai.driver.observation.compute_domains import ComputeDomains
+from coterie.backends.kai.driver.observation.evictions import Evictions
 from coterie.backends.kai.driver.observation.followed_pods import FollowedPods
 from coterie.backends.kai.driver.observation.wait_reasons import GangWaitReasons
 from coterie.backends.kai.driver.observation.watches import BackendWatches
@@ -84,7 +85,8 @@ class KaiDriver:
         self._domains = ComputeDomains(self._api, self._namespace, self._store, self._wake)
         self._logs, self._kept = ClusterLogs(self._api, self._namespace, settings), KeptLogs(settings)
         self._pools: dict[str, Pool] = {}
-        self._followed = FollowedPods()
+        self._evictions = Evictions(self._api, self._namespace)
+        self._followed = FollowedPods(evicted=self._evictions.reason)
         self._removals: dict[tuple[str, str], ObjectRemoval] = {}
         self._created: dict[RemovalScope, None] = {}
         self._reasons = GangWaitReasons()
@@ -222,7 +224,8 @@ class KaiDriver:
     def wait(self, timeout_s: float) -> bool:
         """Block until an object changes or a removal is due, or for the timeout."""
         due = min((each.due for each in list(self._removals.values())), default=self._check_at)
-        left = min(due, self._check_at, self._bound.due) - time.monotonic()
+        due = min(due, self._check_at, self._bound.due, self._followed.due)
+        left = due - time.monotonic()
         changed = self._wake.wait(max(0.0, min(timeout_s, left)))
         self._wake.clear()
         return changed or left <= timeout_s
@@ -276,11 +279,11 @@ class KaiDriver:
 
     def _pod_news(self) -> Iterator[tuple[str, News]]:
         changed = self._watches.take_changed_pods()
-        for name in self._followed.take_fresh():
+        for name in (*self._followed.take_fresh(), *self._followed.unexplained()):
             changed.setdefault(name, None)
         for name, last in changed.items():
             pod = self._watches.pod(name)
-            if pod is None and last is None and not self._followed.adopted(name):
+            if pod is None and last is None and not self._followed.existed(name):
                 continue  # created, and not seen yet
             if pod is None:
                 self._hurry()
@@ -374,5 +377,6 @@ class KaiDriver:
     def _troubles(self) -> list[str]:
         said = [str(each.failure) for each in self._removals.values() if each.failure is not None]
         said += [one for each in self._removals.values() for one in each.stuck]
+        said += [self._evictions.trouble] if self._evictions.trouble else []
         said += [*self._bound.troubles, *self._domains.troubles]
         return list(dict.fromkeys([*said, *self._not_removed]))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from coterie.kube.api import MANAGER
+from coterie.sources.kubernetes_objects import OwnerReference
 from coterie.sources.task_labels import ATTEMPT, GROUP, TASK, WORKFLOW
 
 
@@ -27,6 +28,7 @@ class ObjectMeta(msgspec.Struct, gc=False, rename="camel"):
     deletion_grace_period_seconds: int | None = None
     finalizers: list[str] | None = None
     managed_fields: list[FieldManager] | None = None
+    owner_references: list[OwnerReference] | None = None
 
     def label(self, key: str) -> str:
         """Return the value of a label, empty where it has none."""

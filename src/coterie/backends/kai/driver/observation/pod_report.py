@@ -41,6 +41,8 @@ _FAILURES = {
     "Terminated": LossCause.NODE_FAILED,
 }
 _DEADLINE = "DeadlineExceeded"
+# The words of a loss whose cause the pod itself does not have.
+DELETED = "its pod was deleted by somebody else"
 # The exit code of a command that was asked to stop (128 + SIGTERM).
 _STOPPED = 143
 _LONGEST_WORDS = 300
@@ -62,7 +64,7 @@ def missing(task: str, attempt: int, last: TaskPod | None) -> Lost:
     found = _disruption(last) if last is not None else None
     if found is not None:
         return Lost(task, attempt, *found)
-    return Lost(task, attempt, LossCause.PROCESS_LOST, "its pod was deleted by somebody else")
+    return Lost(task, attempt, LossCause.PROCESS_LOST, DELETED)
 
 
 def missing_image(pod: TaskPod) -> str:
