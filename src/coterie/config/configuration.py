@@ -10,7 +10,15 @@ from typing import Any
 from coterie.backends.base import registry
 from coterie.backends.base.traits import Traits
 from coterie.config import pod_template
-from coterie.config.model import ALWAYS, BackendModel, ConfigModel, GpuQuotaModel, PoolModel, PoolTolerationModel
+from coterie.config.model import (
+    ALWAYS,
+    BackendModel,
+    ConfigModel,
+    GpuQuotaModel,
+    PoolModel,
+    PoolTolerationModel,
+    WorkspaceModel,
+)
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
 from coterie.document.repair import overlaps, read_repaired
@@ -68,10 +76,14 @@ class GpuQuota:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A PersistentVolumeClaim that the pods of a pool share, and the folder of its volume to use."""
+    """A PersistentVolumeClaim that the pods of a pool share, and the folder of its volume to use.
+
+    `removal_image` is the image of pods that remove the folders of deleted workflows, empty for that of a task.
+    """
 
     claim: str
     folder: str
+    removal_image: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,9 +355,13 @@ def _pool(name: str, model: PoolModel, backends: Mapping[str, Backend]) -> Pool:
         rescue_after=model.rescue_after,
         namespace=backend.namespace or "",
         pod_template=MappingProxyType(pod_template.template_data(model.pod_template)),
-        workspace=Workspace(model.workspace.claim, model.workspace.folder) if model.workspace else None,
+        workspace=_workspace(model.workspace),
         sidecar_requests=pod_template.sidecar_requests(model.pod_template),
     )
+
+
+def _workspace(model: WorkspaceModel | None) -> Workspace | None:
+    return Workspace(model.claim, model.folder, model.removal_image) if model is not None else None
 
 
 def _tolerations(found: Sequence[PoolTolerationModel]) -> tuple[Toleration, ...]:

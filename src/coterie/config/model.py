@@ -137,6 +137,9 @@ class WorkspaceModel(DocumentModel):
         description="The PersistentVolumeClaim, in the namespace of the tasks."
     )
     folder: Annotated[str, rule(_folder)] = Field("coterie", description="The folder of the volume to use.")
+    removal_image: str = Field(
+        "", description="The image of pods that remove the folders of deleted workflows; by default that of a task."
+    )
 
 
 class PoolModel(DocumentModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from coterie.service.driver import board
 from coterie.service.settings import Submission
 from lab import IMAGE, Lab, nodes
 from tests.cli.command import Done
@@ -246,6 +248,39 @@ def _environment(here: KaiService, ident: str) -> dict[str, str]:
 
 def _told(story: Story) -> str:
     return _flow(story.name, _task("t", story.script, story.more, story.image, story.program))
+
+
+def test_the_folder_of_a_deleted_workflow_is_removed_from_the_workspace_also_after_a_restart(
+    real: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board, "_AGAIN_S", 1.0)
+    volume = real.get("persistentvolumes", "files")
+    assert volume
+    root = Path(volume["spec"]["hostPath"]["path"]) / "flows"
+    found = settings(tmp_path, config=CONFIG + REAL)
+    # A folder that its owner may not write to does not stay because of that.
+    script = "mkdir $COTERIE_OUTPUT/d; touch $COTERIE_OUTPUT/d/x; chmod 500 $COTERIE_OUTPUT/d"
+    with in_process(real, found) as here:
+        idents = [here.submit(Submission(_flow(name, _task("t", script)).encode())) for name in ("gone", "stays")]
+        assert [here.finished(ident) for ident in idents] == ["COMPLETED"] * 2
+        store = here.service.store.identity()
+        gone, stays = (root / store / ident for ident in idents)
+        assert (gone / "g" / "t" / "1" / "d" / "x").exists()
+        foreign = gone / "g" / "t" / "foreign"
+        foreign.mkdir(mode=0o755)
+        (foreign / "file").touch()
+        here.service.delete(idents[0])
+        told = f"folder flows/{store}/{idents[0]} of the deleted workflow {idents[0]} is still on the volume of files: "
+        real.wait(lambda: told in (said := here.problems()) and "ermission denied" in said, 120, "the failure is told")
+    shutil.rmtree(foreign)
+    with in_process(real, found) as here:
+        real.wait(lambda: not gone.exists(), 120, "the folder is gone")
+        _nothing_left(real)
+        assert (stays / "g" / "t" / "1" / "d" / "x").exists()
+        here.service.delete(idents[1])
+        real.wait(lambda: not stays.exists(), 120, "the other folder is gone")
+        _nothing_left(real)
+        real.wait(lambda: "is still on the volume" not in here.problems(), 60, "nothing is told any more")
 
 
 def test_tasks_of_a_node_without_power_run_again_on_another_and_their_pods_are_deleted_by_force(

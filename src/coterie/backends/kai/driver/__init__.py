@@ -8,6 +8,7 @@ creation             the objects of a group, in the order in which they depend o
 bound_domains        the domains of bound pods, written for their containers
 own_objects          writes that never touch an object of somebody else
 removal              the end of a group's objects, each kind gone before the next
+workspaces           the folders of workflows on workspaces, recorded and removed
 orphans              objects that no workflow has any more (pure)
 objects              the fields of objects that the driver reads
 logs                 the logs of tasks, from the cluster or as kept after their pods

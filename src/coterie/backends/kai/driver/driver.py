@@ -31,7 +31,10 @@ from coterie.backends.kai.driver.observation.watches import BackendWatches
 from coterie.backends.kai.driver.orphans import leftovers, sweep
 from coterie.backends.kai.driver.pools import PoolObjects
 from coterie.backends.kai.driver.removal import STAGES, ForcedPod, ObjectRemoval, RemovalScope, Remover
-from coterie.backends.kai.manifests.metadata import BACKEND, STORE
+from coterie.backends.kai.driver.workspaces.folder_removals import FolderRemovals
+from coterie.backends.kai.driver.workspaces.records import WorkspaceRecord, WorkspaceRecords
+from coterie.backends.kai.manifests.folder_removal import removal_pod
+from coterie.backends.kai.manifests.metadata import BACKEND, STORE, ManifestContext
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
@@ -62,6 +65,8 @@ _PATIENCE = RetryLimits(attempts=3, total_s=5.0)
 # How often created pods that no watch has shown are looked up, and troubles of watches are noticed.
 _CHECK_S = 5.0
 _FOLLOWED = (Presence.CREATED,)
+# The name of the removal of all that a deleted workflow has left begins with this.
+_FORGET = "forget/"
 # Failures that a repetition does not cure: the cluster refuses the objects as they are.
 _REFUSALS = (SpecErrors, UsageError, NotFound, ApiForbidden, ObjectConflict)
 
@@ -84,6 +89,8 @@ class KaiDriver:
         self._bound = BoundDomains(self._api, self._namespace, self._store)
         self._domains = ComputeDomains(self._api, self._namespace, self._store, self._wake)
         self._logs, self._kept = ClusterLogs(self._api, self._namespace, settings), KeptLogs(settings)
+        self._records = WorkspaceRecords(settings)
+        self._folders = FolderRemovals(self._api, self._remover, self._records, self._watches.pod)
         self._pools: dict[str, Pool] = {}
         self._evictions = Evictions(self._api, self._namespace)
         self._followed = FollowedPods(evicted=self._evictions.reason)
@@ -134,6 +141,7 @@ class KaiDriver:
             # Tasks that join others, or are created again after a crash, do as the first ones did.
             claims = (pool.nvlink or not whole) and self._has_domain(scope)
             found = manifests_of(workflow, text, asked, request, claims=claims or (None if whole else False))
+            self._record_folder(workflow.id, pool, found)
             if not whole:
                 self._ask_for_members(found)
             for _ in create(self._api, found.manifests, self._known):
@@ -155,6 +163,13 @@ class KaiDriver:
             self._follow(TaskAttempt(workflow.id, asked.group, task, asked.attempt), workflow.pool)
         self._wake.set()
         yield Created(asked.group, asked.attempt)
+
+    def _record_folder(self, workflow: str, pool: Pool, found: GroupManifests) -> None:
+        """Note the folder of a workflow on the workspace of its pool, before the first pod makes it."""
+        pods = [each for each in found.manifests if each["kind"] == POD.name]
+        if pool.workspace is not None and pods:
+            scene = ManifestContext(self._namespace, workflow, pool, store=self._store)
+            self._records.add(workflow, WorkspaceRecord(pool.name, removal_pod(scene, pool.workspace, pods[0])))
 
     def _incomplete(self, workflow: str, asked: Create, why: str) -> None:
         """Tell that a gang waits for pods which cannot be created now."""
@@ -216,6 +231,8 @@ class KaiDriver:
         self._bound.write(self._pools, self._followed.attempts(), self._watches.pod, self._watches.labels)
         yield from self._wait_reasons()
         yield from self._removal_news()
+        busy = {each.scope.workflow for each in self._removals.values() if not each.stuck}
+        self._folders.step(self._namespace, self._store, self._pools, busy)
         if trouble := self._watches.trouble or self._domains.trouble:
             raise trouble if isinstance(trouble, Unavailable) else Unavailable(str(trouble), trouble.hint)
         if said := self._troubles():
@@ -224,7 +241,7 @@ class KaiDriver:
     def wait(self, timeout_s: float) -> bool:
         """Block until an object changes or a removal is due, or for the timeout."""
         due = min((each.due for each in list(self._removals.values())), default=self._check_at)
-        due = min(due, self._check_at, self._bound.due, self._followed.due)
+        due = min(due, self._check_at, self._bound.due, self._folders.due, self._followed.due)
         left = due - time.monotonic()
         changed = self._wake.wait(max(0.0, min(timeout_s, left)))
         self._wake.clear()
@@ -241,7 +258,7 @@ class KaiDriver:
                 found.append((kind, meta))
             else:
                 others.append((kind.name, meta))
-        busy = [*self._created, *(each.scope for each in self._removals.values())]
+        busy = [*self._created, *(each.scope for each in self._removals.values()), *self._folders.scopes]
         result = sweep(found, workflows, spared, busy)
         for scope in result.scopes:
             self._remove("", f"sweep/{scope}", ObjectRemoval(scope, 0.0))
@@ -257,19 +274,25 @@ class KaiDriver:
         self._created = {scope: None for scope in self._created if scope.workflow != label_value(workflow)}
 
     def left(self) -> set[str]:
-        """Return the workflows with logs that were not put away by this process."""
-        return self._kept.workflows() - self._archived
+        """Return the workflows with logs or folders that were not put away by this process."""
+        return self._remains() - self._archived
 
     def kept(self) -> set[str]:
-        """Return the workflows whose logs are kept."""
-        return self._kept.workflows() & self._archived
+        """Return the workflows whose logs or folders are kept."""
+        return self._remains() & self._archived
+
+    def _remains(self) -> set[str]:
+        return (self._kept.workflows() | self._records.workflows()) - self._folders.workflows
 
     def forget(self, workflow: str) -> None:
-        """Remove all objects and logs of a workflow."""
+        """Remove all objects, logs and folders of a workflow."""
         self._kept.forget(workflow)
         self._archived.discard(workflow)
+        # The pod that removes its folder must not go; all else of it has gone before.
+        if workflow in self._folders.workflows:
+            return
         # Only the sweep has no limit of placements: a deleted workflow has no later ones.
-        self._remove("", f"forget/{workflow}", ObjectRemoval(RemovalScope(label_value(workflow)), 0.0))
+        self._remove("", f"{_FORGET}{workflow}", ObjectRemoval(RemovalScope(label_value(workflow)), 0.0))
 
     def close(self) -> None:
         """Stop all watches; tasks keep running."""
@@ -319,6 +342,8 @@ class KaiDriver:
             yield from ((name[0], self._forced(removal, each)) for each in list(removal.forced.values())[known:])
             if not gone:
                 continue
+            if name[1].startswith(_FORGET):
+                self._folders.begin(name[1].removeprefix(_FORGET))
             if not removal.stuck:
                 del self._removals[name]
             if not removal.scope.task:
@@ -378,5 +403,5 @@ class KaiDriver:
         said = [str(each.failure) for each in self._removals.values() if each.failure is not None]
         said += [one for each in self._removals.values() for one in each.stuck]
         said += [self._evictions.trouble] if self._evictions.trouble else []
-        said += [*self._bound.troubles, *self._domains.troubles]
+        said += [*self._folders.troubles, *self._bound.troubles, *self._domains.troubles]
         return list(dict.fromkeys([*said, *self._not_removed]))

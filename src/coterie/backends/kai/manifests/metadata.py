@@ -93,6 +93,11 @@ class ManifestContext:
             [self.workflow, group, "domains"], "domains", self.namespace, self.workflow, group, str(attempt)
         )
 
+    def folder_removal(self, claim: str, folder: str) -> str:
+        """Return the name of the pod that removes the workflow's folder from a volume, and of its PodGroup."""
+        words, identity = [self.workflow, "folder"], ("folder", self.namespace, self.workflow, claim, folder)
+        return self._name(words, *identity, longest=_LONGEST_GANG)
+
     def _name(self, words: Sequence[str], *identity: str, longest: int = LONGEST) -> str:
         return name_of(words, *([self.store] if self.store else []), *identity, longest=longest)
 

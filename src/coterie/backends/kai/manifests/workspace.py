@@ -37,9 +37,13 @@ class AttemptFolders:
                 yield {"name": VOLUME, "mountPath": f"{INPUT}/{number}", "subPath": path, "readOnly": True}
 
     def _path(self, root: str, task: str, attempt: int) -> str:
-        scene = self._scene
-        parts = (root, scene.store or scene.namespace, scene.workflow_id, self._groups[task], task, str(attempt))
+        parts = (service_folder(self._scene, root), self._scene.workflow_id, self._groups[task], task, str(attempt))
         return "/".join(parts)
+
+
+def service_folder(scene: ManifestContext, root: str) -> str:
+    """Return the folder of a volume that has one folder for each workflow of a service."""
+    return f"{root}/{scene.store or scene.namespace}"
 
 
 def missing_workspace_faults(folders: Sequence[tuple[WorkflowTask, str]], pool: str) -> Iterator[Fault]:

@@ -1,0 +1,228 @@
+"""The removal of deleted workflows' folders: by pods, one after the other, until each has succeeded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from coterie.backends.base.settings import DriverSettings
+from coterie.backends.kai.driver.objects import TaskPod
+from coterie.backends.kai.driver.removal import ObjectRemoval, Remover
+from coterie.backends.kai.driver.workspaces import folder_removals
+from coterie.backends.kai.driver.workspaces.folder_removals import FolderRemovals
+from coterie.backends.kai.driver.workspaces.records import WorkspaceRecord, WorkspaceRecords
+from coterie.backends.kai.manifests.folder_removal import removal_objects, removal_pod, removed_folder
+from coterie.backends.kai.manifests.metadata import ManifestContext
+from coterie.backends.kai.manifests.render import ServiceRun
+from coterie.config.configuration import Pool, Workspace
+from coterie.errors import Unavailable
+from coterie.kube.api import Api
+from tests.backends.kai.builders import POOL, of_kind, rendered
+from tests.backends.kai.driver.test_pod_report import ended, pod
+from tests.frontends.workflow.samples import grouped, task
+
+CLAIM = Workspace("data", "teams/a")
+TEMPLATE = {
+    "metadata": {"labels": {"example.com/team": "research"}},
+    "spec": {
+        "securityContext": {"runAsUser": 1234},
+        "imagePullSecrets": [{"name": "pull"}],
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "volumes": [{"name": "scratch", "emptyDir": {}}],
+        "initContainers": [{"name": "beside", "image": "sidecar", "restartPolicy": "Always"}],
+        "containers": [{"name": "task", "env": [{"name": "TEAM", "value": "research"}]}],
+    },
+}
+SHARED = replace(POOL, workspace=CLAIM, pod_template=TEMPLATE, node_selector=(("pool", "gb200"),))
+POOLS = {SHARED.name: SHARED}
+
+
+def made(workflow: str, pool: Pool = SHARED) -> WorkspaceRecord:
+    text = grouped(("g", task("t", "args: ['{{output}}/x']")))
+    (found,) = of_kind(rendered(text, pool, run=ServiceRun(workflow, "s1", "NORMAL")), "Pod")
+    scene = ManifestContext("default", workflow, pool, store="s1")
+    assert pool.workspace
+    return WorkspaceRecord(pool.name, removal_pod(scene, pool.workspace, found))
+
+
+def test_the_pod_has_what_lets_it_run_where_the_task_ran_and_nothing_else_of_the_task() -> None:
+    group, found = removal_objects(made("w-1").pod, {"kai.scheduler/queue": "q", "runai/queue": "q"}, "")
+    name = group["metadata"]["name"]
+    assert found["metadata"]["name"] == name
+    assert len(name) <= 52
+    assert (group["spec"], found["metadata"]["annotations"]["pod-group-name"]) == ({"queue": "q", "minMember": 1}, name)
+    assert found["metadata"]["labels"] == group["metadata"]["labels"]
+    assert found["metadata"]["labels"] == {
+        "app.kubernetes.io/managed-by": "coterie",
+        "coterie.dev/backend": "b",
+        "coterie.dev/store": "s1",
+        "coterie.dev/workflow": "w-1",
+        "example.com/team": "research",
+        "kai.scheduler/queue": "q",
+        "runai/queue": "q",
+    }
+    spec = found["spec"]
+    assert spec["nodeSelector"] == {"pool": "gb200"}
+    assert spec["tolerations"] == [{"key": "gpu", "operator": "Exists"}]
+    assert (spec["securityContext"], spec["imagePullSecrets"]) == ({"runAsUser": 1234}, [{"name": "pull"}])
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["activeDeadlineSeconds"] == 3600
+    (container,) = spec["containers"]
+    assert container["command"][-1] == "/coterie/workspace/w-1"
+    assert container["volumeMounts"] == [
+        {"name": "workspace", "mountPath": "/coterie/workspace", "subPath": "teams/a/s1"}
+    ]
+    assert "env" not in container
+    assert "initContainers" not in spec
+    assert [volume["name"] for volume in spec["volumes"]] == ["workspace"]
+    assert removed_folder(found) == ("w-1", "data", "teams/a/s1/w-1")
+    _, other = removal_objects(made("w-1").pod, {"kai.scheduler/queue": "q"}, "busybox:1")
+    assert other["spec"]["containers"][0]["image"] == "busybox:1"
+
+
+def test_records_outlast_the_process_and_are_those_of_one_backend_and_namespace(tmp_path: Path) -> None:
+    settings = DriverSettings(tmp_path / "tasks", backend="lab", namespace="n")
+    records = WorkspaceRecords(settings)
+    assert (records.workflows(), records.of("w-1")) == (set(), [])
+    first, moved = made("w-1"), made("w-1", replace(SHARED, workspace=Workspace("other", "f")))
+    for each in (first, moved, first):
+        records.add("w-1", each)
+    again = WorkspaceRecords(settings)
+    assert again.of("w-1") == [first, moved]
+    again.add("w-1", replace(first, pool="another"))
+    assert again.of("w-1") == [first, moved]
+    assert WorkspaceRecords(replace(settings, backend="two")).workflows() == set()
+    assert WorkspaceRecords(replace(settings, namespace="m")).workflows() == set()
+    again.forget("w-1")
+    assert records.workflows() == set()
+
+
+def test_a_record_that_cannot_be_written_keeps_the_task_from_starting(tmp_path: Path) -> None:
+    (tmp_path / "workspaces").write_text("a file is in the way")
+    records = WorkspaceRecords(DriverSettings(tmp_path / "tasks", backend="lab"))
+    with pytest.raises(Unavailable, match="the folder of w-1 on its workspace cannot be recorded"):
+        records.add("w-1", made("w-1"))
+
+
+class Scene:
+    """Removals whose cluster is a script: which pods there are, and whether their removal has ended."""
+
+    def __init__(self, folder: Path, *workflows: str) -> None:
+        self.now = 0.0
+        self.pods: dict[str, TaskPod] = {}
+        self.created: list[str] = []
+        self.fails = ""
+        self.records = WorkspaceRecords(DriverSettings(folder / "tasks", backend="lab"))
+        for each in workflows:
+            self.records.add(each, made(each))
+        self.removals = FolderRemovals(
+            cast("Api", None), cast("Remover", self), self.records, self.pods.get, lambda: self.now
+        )
+        for each in workflows:
+            self.removals.begin(each)
+
+    def create(self, _api: Api, manifests: Sequence[Any], _known: Callable[[Any], str]) -> Iterator[Any]:
+        """Create a pod that runs."""
+        if self.fails:
+            raise Unavailable(self.fails)
+        name = manifests[-1]["metadata"]["name"]
+        self.created.append(name)
+        self.pods[name] = pod({"running": {}})
+        return iter(manifests)
+
+    def step(self, removal: ObjectRemoval, now: float, clock: float) -> bool:
+        """Remove the pods of a workflow at once."""
+        del now, clock
+        for name in [each for each in self.pods if each.startswith(removal.scope.workflow)]:
+            del self.pods[name]
+        return True
+
+    def go_on(self, pools: dict[str, Pool] = POOLS, busy: Sequence[str] = ()) -> None:
+        """Take as many steps as it takes until nothing is due."""
+        for _ in range(50):
+            self.removals.step("default", "s1", pools, busy)
+            if self.removals.due > self.now:
+                return
+        pytest.fail("there is always something due")
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scene]:
+    def make(*workflows: str) -> Scene:
+        found = Scene(tmp_path, *workflows)
+        monkeypatch.setattr(folder_removals, "create", found.create)
+        return found
+
+    return make
+
+
+def test_a_folder_is_gone_when_its_pod_has_succeeded_and_is_gone_as_well(scene: Callable[..., Scene]) -> None:
+    here = scene("w-1")
+    here.go_on()
+    (name,) = here.created
+    assert here.removals.due == math.inf
+    assert here.removals.troubles == []
+    assert [each.workflow for each in here.removals.scopes] == ["w-1"]
+    here.pods[name] = pod(ended(0))
+    here.go_on()
+    assert (here.pods, here.removals.workflows, here.records.workflows()) == ({}, set(), set())
+
+
+def test_a_pod_that_fails_is_told_removed_and_made_again_later_and_later(scene: Callable[..., Scene]) -> None:
+    here = scene("w-1")
+    waits = []
+    for number in range(1, 5):
+        here.go_on()
+        assert len(here.created) == number
+        here.pods[here.created[0]] = pod(ended(1, message="rm: can't remove 'x': Permission denied"))
+        here.go_on()
+        assert here.pods == {}
+        (told,) = here.removals.troubles
+        folder = "folder teams/a/s1/w-1 of the deleted workflow w-1 is still on the volume of data"
+        assert told == f"{folder}: rm: can't remove 'x': Permission denied (pod {here.created[0]})"
+        assert here.records.workflows() == {"w-1"}
+        waits.append(here.removals.due - here.now)
+        here.now = here.removals.due
+    assert waits[0] < waits[-1]
+    here.go_on()
+    here.pods[here.created[0]] = pod(ended(0))
+    here.go_on()
+    assert (here.removals.troubles, here.records.workflows()) == ([], set())
+
+
+def test_pods_of_many_workflows_are_made_a_few_at_a_time(scene: Callable[..., Scene]) -> None:
+    here = scene(*(f"w{number}-1" for number in range(10)))
+    done: set[str] = set()
+    while here.records.workflows():
+        here.go_on()
+        assert 0 < len(here.pods) <= 4
+        first = next(iter(here.pods))
+        assert first not in done
+        done.add(first)
+        here.pods[first] = pod(ended(0))
+        here.go_on()
+    assert len(done) == 10
+
+
+def test_it_waits_for_pools_for_objects_that_still_go_and_for_the_cluster(scene: Callable[..., Scene]) -> None:
+    here = scene("w-1")
+    here.go_on(busy=["w-1"])
+    assert (here.created, here.removals.due) == ([], math.inf)
+    here.go_on({})
+    assert "no pool of the backend is known here" in here.removals.troubles[0]
+    here.now = here.removals.due
+    here.fails = "the cluster is busy"
+    here.go_on()
+    assert "the cluster is busy" in here.removals.troubles[0]
+    here.now, here.fails = here.removals.due, ""
+    here.go_on()
+    here.go_on()
+    # The pod that was seen is gone, and not because it has ended.
+    here.pods.clear()
+    here.go_on()
+    assert "its pod was deleted by somebody else" in here.removals.troubles[0]
