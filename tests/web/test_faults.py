@@ -1,11 +1,14 @@
-"""Odd inputs and faults: pools without nodes or labels, markup in names, and what goes away while open."""
+"""Odd inputs and faults: pools without nodes, labels or a cluster, markup in names, and what goes away while open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+import yaml
+from lab.ports import Ports
 from playwright.sync_api import expect
 
 from tests.web.conftest import Visit
@@ -22,6 +25,12 @@ POOLS = """
     backend: lab
     node_selector: {kind: racks}
     topology_keys: [{key: block, label: example.com/block}]
+"""
+DEAD = """
+backends:
+  far: {scheduler: kai, context: far, namespace: default}
+pools:
+  far: {backend: far, topology_keys: [{key: rack, label: topology.kubernetes.io/rack}]}
 """
 
 
@@ -85,6 +94,75 @@ def test_a_workflow_that_is_deleted_while_it_is_open_says_so(odd: PageService, v
         expect(page.get_by_role("alert")).to_contain_text(f"{ident} is not there")
 
 
+@pytest.mark.usefixtures("built_page")
+def test_a_pool_whose_cluster_cannot_be_reached_says_so_instead_of_being_live(
+    tmp_path: Path, visit: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ports = Ports()
+    # Nobody answers there, since the port is kept.
+    server = f"https://127.0.0.1:{ports.take()}"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "far", "cluster": {"server": server}}],
+        "users": [{"name": "me", "user": {"token": "t"}}],
+        "contexts": [{"name": "far", "context": {"cluster": "far", "user": "me"}}],
+    }
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    with PageService(tmp_path, DEAD, cluster="") as served:
+        page = visit(f"{served.url}/map?pool=far").page
+        state = page.get_by_role("status").filter(has_text="▲ out of date: the cluster cannot be reached")
+        expect(state).to_be_visible()
+        expect(page.get_by_text("Its cluster cannot be reached: ")).to_be_visible()
+        expect(page.locator("main")).not_to_contain_text("● live")
+        expect(page.locator("main")).not_to_contain_text("Loading")
+        page.goto(f"{served.url}/pools")
+        note = page.get_by_label("Pool far").get_by_text("Its cluster cannot be reached: ")
+        expect(note).to_contain_text("what is shown may be out of date")
+    ports.release()
+
+
+# The page's own handlers of events that the stream brings.
+HANDLERS = """
+window.handlers = {}
+const listen = EventSource.prototype.addEventListener
+EventSource.prototype.addEventListener = function (kind, act, ...rest) {
+  window.handlers[kind] = act
+  listen.call(this, kind, act, ...rest)
+}
+"""
+REACHED = "(problem) => handlers.cluster({ data: JSON.stringify({ unreachable: problem }), lastEventId: '' })"
+
+
+def test_a_map_turns_grey_while_the_cluster_cannot_be_reached_and_is_live_again_after(
+    odd: PageService, visit: Open
+) -> None:
+    page = visit("about:blank").page
+    page.add_init_script(HANDLERS)
+    page.goto(f"{odd.url}/map?pool=training")
+    live = page.get_by_role("status").filter(has_text="● live")
+    expect(live).to_be_visible()
+    # The cluster of this service is a file, which is never out of reach.
+    page.evaluate(REACHED, "connection refused")
+    expect(page.get_by_role("status").filter(has_text="▲ out of date")).to_be_visible()
+    expect(page.get_by_text("Its cluster cannot be reached: connection refused; what is shown")).to_be_visible()
+    expect(page.locator(".area.stale .node").first).to_be_visible()
+    page.evaluate(REACHED, None)
+    expect(live).to_be_visible()
+    expect(page.locator(".area.stale")).to_have_count(0)
+
+
+def test_an_address_without_a_page_says_so_on_a_page(odd: PageService, visit: Open) -> None:
+    for path in ("/none", "/pools/training/more", "/workflows/a/b/c"):
+        page = visit(f"{odd.url}{path}").page
+        expect(page.get_by_role("alert")).to_contain_text("There is no such page")
+        expect(page.get_by_role("alert")).to_contain_text(path)
+        page.get_by_role("link", name="To the map").click()
+        page.wait_for_url("**/map")
+
+
+# The last of all: the service that a test has started again is ended with that test.
 def test_pages_say_that_they_are_not_live_while_the_service_is_gone_and_go_on_after(
     odd: PageService, visit: Open
 ) -> None:

@@ -131,6 +131,11 @@ class PoolOperations(ServiceCore):
             known = self._node_maps[pool] = (live, node_map(domains, default_depth(domains), pool=pool))
         return known[1]
 
+    def cluster_problem(self, pool: str) -> str | None:
+        """Return why the cluster of a pool cannot be reached, None while it can; raise `NotFound`."""
+        catalog = self._catalog()
+        return catalog.unreached.get(pool_rules.find(catalog, pool).pool.backend)
+
     def pool_history(self, pool: str, hours: int, most: int) -> Json:
         """Return the use of a pool over the last hours, as at most `most` points of equal length."""
         self.find_pool(pool)

@@ -21,6 +21,7 @@ def test_a_follower_gets_the_map_once_and_then_only_nodes_that_changed(service: 
     first = maps.news("main", None)
     ((number, kind, data),) = first.events
     assert (number, kind, len(json.loads(data)["nodes"])) == (first.number, "map", 8)
+    assert first.unreachable is None
     assert maps.news("main", first.number).events == ()
     service.submit(workflow("pair", {"g": team(2, "sleep 600")}, topology="[{key: rack}]"))
     service.wait("pair-1", lambda view: view["status"] == "RUNNING", timeout_s=60)

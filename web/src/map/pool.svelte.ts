@@ -36,7 +36,13 @@ export class LivePool {
   }
 
   get state() {
-    return this.#stream?.state ?? 'snapshot'
+    if (!this.#stream) return 'snapshot'
+    return this.#stream.state === 'live' && this.unreachable ? 'outdated' : this.#stream.state
+  }
+
+  /** Why the cluster cannot be reached; empty while it can. */
+  get unreachable() {
+    return this.#stream?.unreachable ?? ''
   }
 
   get reason() {

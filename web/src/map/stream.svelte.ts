@@ -12,6 +12,8 @@ export class MapStream {
   state = $state<StreamState>('connecting')
   /** Why there will be no more changes. */
   reason = $state('')
+  /** Why the cluster cannot be reached; empty while it can. */
+  unreachable = $state('')
   #source: EventSource | null = null
   #last = ''
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -33,7 +35,10 @@ export class MapStream {
   #open(): void {
     const source = new EventSource(address(`pools/${segment(this.pool)}/nodes`, { follow: true, after: this.#last }))
     this.#source = source
-    source.onopen = () => (this.state = 'live')
+    source.onopen = () => {
+      this.state = 'live'
+      this.unreachable = ''
+    }
     source.addEventListener('map', (event) => {
       this.#last = event.lastEventId
       this.whole(JSON.parse(event.data as string) as NodeMap)
@@ -41,6 +46,9 @@ export class MapStream {
     source.addEventListener('change', (event) => {
       this.#last = event.lastEventId
       this.change((JSON.parse(event.data as string) as { nodes: NodeChange[] }).nodes)
+    })
+    source.addEventListener('cluster', (event) => {
+      this.unreachable = (JSON.parse(event.data as string) as { unreachable: string | null }).unreachable ?? ''
     })
     source.addEventListener('end', (event) => {
       this.close()

@@ -49,11 +49,12 @@ class MapHistory:
 
 @dataclass(frozen=True, slots=True)
 class MapNews:
-    """The events that bring a follower up to date, each with its number and kind."""
+    """Events for a follower, each with its number and kind; and why the cluster is not reached."""
 
     number: int
     events: tuple[tuple[int, str, bytes], ...]
     pause_s: float
+    unreachable: str | None
 
 
 class LiveMaps:
@@ -74,12 +75,17 @@ class LiveMaps:
     def news(self, pool: str, seen: int | None) -> MapNews:
         """Return what a follower has not seen: the changes since a number, or the whole map."""
         with self._lock:
-            history = self._look(pool)
+            unreachable = self._service.cluster_problem(pool)
+            try:
+                history = self._look(pool)
+            except Unavailable:
+                # No map has the number 0, so that the first one is told as a whole.
+                return MapNews(seen or 0, (), LOOK_S, unreachable)
             pause = max(LEAST_S, min(LOOK_S * 2, history.cost_s / SHARE))
             if seen is not None and history.number - len(history.changes) <= seen <= history.number:
                 later = tuple((number, "change", data) for number, data in history.changes if number > seen)
-                return MapNews(history.number, later, pause)
-            return MapNews(history.number, ((history.number, "map", self._encoded(history)),), pause)
+                return MapNews(history.number, later, pause, unreachable)
+            return MapNews(history.number, ((history.number, "map", self._encoded(history)),), pause, unreachable)
 
     def _look(self, pool: str) -> MapHistory:
         started = time.monotonic()
@@ -125,7 +131,8 @@ Maps = Annotated[LiveMaps, Depends(maps_of)]
     responses={
         200: {
             "description": "The nodes; or a stream of `event: map` with all of them and `event: change` with those "
-            "that changed, by their index. It ends with `event: end` and a `reason`.",
+            "that changed, by their index. `event: cluster` says that the cluster cannot be reached, with the reason "
+            "in `unreachable`, or null once it is reached again. The stream ends with `event: end` and a `reason`.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }
     },
@@ -175,11 +182,18 @@ async def _followed(
     with followers.joined() as ear:
         yield format_sse_event(retry=RETRY_MS)
         spoke = time.monotonic()
+        # A follower takes a cluster to be reached until it hears otherwise.
+        unreachable: str | None = None
         while not followers.closed:
             pause = LOOK_S
             try:
                 news = await shared.of(("map", pool, seen), partial(maps.news, pool, seen))
-                await admission.check(telling=bool(news.events))
+                changed = news.unreachable != unreachable
+                await admission.check(telling=changed or bool(news.events))
+                if changed:
+                    unreachable = news.unreachable
+                    yield _event("cluster", {"unreachable": unreachable})
+                    spoke = time.monotonic()
                 for number, kind, data in news.events:
                     # JSON is one line, so that the bytes that all followers share are sent as they are.
                     yield b"event: %b\nid: %b-%d\ndata: %b\n\n" % (kind.encode(), maps.epoch.encode(), number, data)
@@ -188,10 +202,10 @@ async def _followed(
             except Unavailable:
                 pass
             except NotFound:
-                yield _end("deleted")
+                yield _event("end", {"reason": "deleted"})
                 return
             except Unauthorized:
-                yield _end("unauthorized")
+                yield _event("end", {"reason": "unauthorized"})
                 return
             if time.monotonic() - spoke >= KEEP_ALIVE_S:
                 yield format_sse_event(comment="still here")
@@ -201,6 +215,6 @@ async def _followed(
             await ear.news(LOOK_S)
 
 
-def _end(reason: str) -> bytes:
-    body: dict[str, Any] = {"reason": reason}
-    return format_sse_event(event="end", data_str=msgspec.json.encode(body).decode())
+def _event(kind: str, body: dict[str, Any]) -> bytes:
+    """Return an event without an id: the last change that was seen stays the one to go on from."""
+    return format_sse_event(event=kind, data_str=msgspec.json.encode(body).decode())
