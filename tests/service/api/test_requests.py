@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from coterie.errors import Hint, Mention
+from coterie.inspection.page_files import PageFiles
 from coterie.service.api.hints import for_both, for_commands, in_api
 from coterie.service.service import Service
 from coterie.service.work_limit import WorkLimit
@@ -254,3 +255,24 @@ def test_plans_for_which_there_is_no_place_are_told_when_to_come_again(
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5"), answer.text
         assert "too many plans are already waiting" in error_of(answer)["message"]
     assert client.post("/api/v1/plan", json={"source": TEXT}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "kind"),
+    [
+        ("/nowhere", "text/html,application/xhtml+xml,*/*;q=0.8", "text/html"),
+        ("/pools/a/b", "text/html", "text/html"),
+        ("/nowhere", "*/*", "application/json"),
+        ("/assets/none.js", "text/html", "application/json"),
+        ("/api/v1/nowhere", "text/html", "application/json"),
+        ("/api/nowhere", "text/html", "application/json"),
+    ],
+)
+def test_only_a_browser_gets_the_page_for_an_address_without_one(
+    client: TestClient, path: str, accept: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client.app.state, "page", PageFiles(b"<!doctype html>", {}))  # type: ignore[attr-defined]
+    answer = client.get(path, headers={"accept": accept})
+    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (404, kind)
+    posted = client.post(path, headers={"accept": accept})
+    assert posted.headers["content-type"] == "application/json"

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import structlog
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -29,6 +29,7 @@ from coterie.errors import (
 )
 from coterie.planning.report import errors_json
 from coterie.service.api.hints import for_both, in_api
+from coterie.service.api.page.files import page_for_browser
 from coterie.service.api.queries import fields_of, parameters_of, words_for
 from coterie.service.api.request_faults import problem
 
@@ -134,9 +135,12 @@ def _short(step: str | int) -> str | int:
     return step if isinstance(step, int) else step[:80].encode("utf-8", "replace").decode()
 
 
-def _http(request: Request, error: Exception) -> JSONResponse:
+def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - the handler is registered for it alone
     if error.status_code == 404:
+        page = page_for_browser(request)
+        if page is not None:
+            return page
         return _coterie(request, _nowhere(request))
     code = _WORDS.get(error.status_code, "BadRequest")
     headers = dict(error.headers) if error.headers else None

@@ -27,6 +27,7 @@ _DOCUMENT = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+_NO_DOCUMENTS = ("/api/", "/assets/")
 # The name of an asset changes with its content.
 _ASSET = {"Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -44,6 +45,18 @@ async def document(request: Request) -> Response:
     if found is None:
         return PlainTextResponse(f"{MISSING}. {REMEDY}\n", 404)
     return Response(found.document, media_type="text/html", headers=_DOCUMENT)
+
+
+def page_for_browser(request: Request) -> Response | None:
+    """Return the page, which says that there is nothing at this address, to a browser that shows one to a person.
+
+    Programs do not ask for a document, and the paths of the API and of assets have none.
+    """
+    found = _files(request)
+    wanted = request.method in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", "")
+    if found is None or not wanted or request.url.path.startswith(_NO_DOCUMENTS):
+        return None
+    return Response(found.document, 404, media_type="text/html", headers=_DOCUMENT)
 
 
 @router.get("/assets/{name}")
