@@ -10,10 +10,10 @@ from coterie.inspection.node_map import NodeMap, node_map
 from coterie.rendering.scene import MapScene
 from coterie.service.core import Json, ServiceCore
 from coterie.service.pools import changes as pool_rules
-from coterie.service.pools.history import KEPT_S, SAMPLE_S, points
+from coterie.service.pools.history import KEPT_S, SAMPLE_S, point, points, sample
 from coterie.service.pools.resources import NodeUse, nodes_of
 from coterie.service.pools.topology_users import level_users
-from coterie.service.pools.usage import PoolUsage
+from coterie.service.pools.usage import PoolUsage, unfinished
 from coterie.service.settings import Settings
 from coterie.service.views.workflows import when
 from coterie.store import NewEvent
@@ -137,16 +137,19 @@ class PoolOperations(ServiceCore):
         return catalog.unreached.get(pool_rules.find(catalog, pool).pool.backend)
 
     def pool_history(self, pool: str, hours: int, most: int) -> Json:
-        """Return the use of a pool over the last hours, as at most `most` points of equal length."""
-        self.find_pool(pool)
+        """Return the use of a pool over the last hours, as at most `most` points of equal length, and now."""
+        live, now = self._now(), self.settings.now()
+        known = pool_rules.find(live.catalog, pool).pool
+        current = sample(known, live, unfinished(self.store, pool), now)
         step = SAMPLE_S * max(1, -(-hours * 3600 // (SAMPLE_S * most)))
-        since = (int(self.settings.now()) // SAMPLE_S + 1) * SAMPLE_S - max(step, hours * 3600 // step * step)
+        since = (int(now) // SAMPLE_S + 1) * SAMPLE_S - max(step, hours * 3600 // step * step)
         found = points(self.store.samples(pool, since), since, step)
         return {
             "pool": pool,
             "step_s": step,
             "kept_s": KEPT_S,
             "points": [{**each, "at": when(each["at"])} for each in found],
+            "now": {**point([current]), "at": when(now)} if current else None,
         }
 
     def gauges(self) -> Mapping[str, Mapping[Any, int]]:

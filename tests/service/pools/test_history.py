@@ -47,6 +47,9 @@ def test_a_running_service_samples_its_pools_and_keeps_that_over_a_restart(tmp_p
             found: dict[str, Any] = service.pool_history("main", 1, 60)["points"][-1]
             return found
 
+        # Without a sample since they started.
+        now = service.pool_history("main", 1, 60)["now"]
+        assert (now["gpus"], now["used"], now["free"], now["waiting"], now["waiting_gpus"]) == (32, 32, 0, 1, 4)
         full = minute_later()
         assert (full["gpus"], full["used"], full["free"], full["fragmentation"]) == (32, 32, 0, None)
         assert (full["waiting"], full["waiting_gpus"]) == (1, 4)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
+from coterie.config.configuration import Pool
 from coterie.errors import CoterieError
 from coterie.inspection.fragmentation import fragmentation
 from coterie.inspection.labels import pool_nodes
@@ -72,43 +73,56 @@ class UsageRecorder:
 
 
 def samples(live: PoolUsage, workflows: Iterable[Summary], now: float) -> Iterator[PoolSample]:
-    """Yield the sample of each pool whose nodes are known; its time is the beginning of the minute."""
-    waiting: dict[str, list[Summary]] = {}
+    """Yield the sample of each pool whose nodes are known."""
+    mine: dict[str, list[Summary]] = {}
     for each in workflows:
-        if each.digest.get("waiting"):
-            waiting.setdefault(each.pool, []).append(each)
+        mine.setdefault(each.pool, []).append(each)
     for name, known in live.catalog.pools.items():
-        cluster = known_cluster(known.pool, live)
-        if cluster is None:
-            continue
-        own = pool_nodes(cluster, known.pool)
-        gpus = gpus_of(own)
-        mine = waiting.get(name, [])
-        yield PoolSample(
-            name,
-            now // SAMPLE_S * SAMPLE_S,
-            gpus["total"],
-            gpus["total"] - gpus["free"] - gpus["out_of_service"],
-            gpus["free"],
-            len(mine),
-            sum(int(each.digest.get("gpus", 0)) for each in mine),
-            max((now - float(each.digest["waiting"]["since"]) for each in mine), default=0.0),
-            fragmentation(Domains.of(own, known.pool.topology)),
-        )
+        found = sample(known.pool, live, mine.get(name, ()), now)
+        if found is not None:
+            yield found
+
+
+def sample(pool: Pool, live: PoolUsage, workflows: Iterable[Summary], now: float) -> PoolSample | None:
+    """Return the sample of a pool with these workflows, None where its nodes are not known.
+
+    Its time is the beginning of the minute.
+    """
+    cluster = known_cluster(pool, live)
+    if cluster is None:
+        return None
+    own = pool_nodes(cluster, pool)
+    gpus = gpus_of(own)
+    waiting = [each for each in workflows if each.digest.get("waiting")]
+    return PoolSample(
+        pool.name,
+        now // SAMPLE_S * SAMPLE_S,
+        gpus["total"],
+        gpus["total"] - gpus["free"] - gpus["out_of_service"],
+        gpus["free"],
+        len(waiting),
+        sum(int(each.digest.get("gpus", 0)) for each in waiting),
+        max((now - float(each.digest["waiting"]["since"]) for each in waiting), default=0.0),
+        fragmentation(Domains.of(own, pool.topology)),
+    )
 
 
 def points(found: Sequence[PoolSample], since: float, step_s: float) -> Iterator[Json]:
-    """Yield one point for each step that has samples: means of GPUs and fragmentation, the most of what waits."""
+    """Yield one point for each step that has samples."""
     steps: dict[int, list[PoolSample]] = {}
     for one in found:
         steps.setdefault(int((one.at - since) // step_s), []).append(one)
     for step, inside in sorted(steps.items()):
-        shares = [one.fragmentation for one in inside if one.fragmentation is not None]
-        yield {
-            "at": since + step * step_s,
-            **{name: round(fmean(getattr(one, name) for one in inside), 1) for name in ("gpus", "used", "free")},
-            "waiting": max(one.waiting for one in inside),
-            "waiting_gpus": max(one.waiting_gpus for one in inside),
-            "longest_wait_s": round(max(one.longest_wait_s for one in inside), 1),
-            "fragmentation": round(fmean(shares), 3) if shares else None,
-        }
+        yield {"at": since + step * step_s, **point(inside)}
+
+
+def point(inside: Sequence[PoolSample]) -> Json:
+    """Return the samples of one step as a point: means of GPUs and fragmentation, the most of what waits."""
+    shares = [one.fragmentation for one in inside if one.fragmentation is not None]
+    return {
+        **{name: round(fmean(getattr(one, name) for one in inside), 1) for name in ("gpus", "used", "free")},
+        "waiting": max(one.waiting for one in inside),
+        "waiting_gpus": max(one.waiting_gpus for one in inside),
+        "longest_wait_s": round(max(one.longest_wait_s for one in inside), 1),
+        "fragmentation": round(fmean(shares), 3) if shares else None,
+    }

@@ -232,6 +232,7 @@ class PoolHistory(ResponseBody):
     step_s: int
     kept_s: int = Field(description="How far back samples are kept.")
     points: list[HistoryPoint] = Field(description="The oldest first.")
+    now: HistoryPoint | None = Field(description="The use at this moment; null where the nodes are not known.")
 
 
 class MapGpus(Gpus):
