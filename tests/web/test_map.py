@@ -62,6 +62,22 @@ def test_a_link_shows_what_its_sender_saw(busy: PageService, visit: Open) -> Non
     expect(page.locator(".domain rect.missed").nth(1)).to_be_attached()
 
 
+def test_a_box_of_unlabelled_nodes_dims_with_its_own_nodes(busy: PageService, visit: Open) -> None:
+    page = visit(f"{busy.url}/map?pool=training&filter=e2-off").page
+    expect(page.locator(".domain.dim").filter(has_text="no rack")).to_have_count(1)
+    expect(page.locator(".domain:not(.dim)").filter(has_text="zone east")).to_have_count(1)
+    page.get_by_label("Filter").fill("spare-1")
+    expect(page.locator(".domain:not(.dim)").filter(has_text="no rack")).to_have_count(1)
+
+
+def test_the_panel_lists_the_tasks_of_a_gang_under_their_domains(busy: PageService, visit: Open) -> None:
+    page = visit(f"{busy.url}/map?pool=training&workflow=train-1&group=gang").page
+    listed = page.get_by_label("Selection").get_by_role("listitem")
+    expect(listed).to_have_count(5)  # a rack and its four tasks
+    expect(listed.first).to_contain_text(" / ")
+    expect(listed.nth(1)).to_contain_text("w")
+
+
 def test_the_keyboard_does_what_the_mouse_does_and_says_it(busy: PageService, visit: Open) -> None:
     page = visit(f"{busy.url}/map?pool=training").page
     area = page.get_by_role("application")

@@ -95,12 +95,13 @@ export interface Drawing {
 }
 
 /** The boxes that are drawn between two looks at the clock. */
-const STEP = 48
+const STEP = 24
 
 /** Draw all, the racks before their nodes, with a pause after every few boxes. */
 export function* picture(context: CanvasRenderingContext2D, drawing: Drawing): Generator<void> {
   const frame = begin(context, drawing)
   context.clearRect(frame.x, frame.y, frame.width, frame.height)
+  yield
   yield* drawPart(context, drawing, frame, drawing.layout.domains, drawing.layout.nodes)
 }
 
@@ -184,25 +185,27 @@ function* drawPart(
     }
   }
   context.globalAlpha = 1
-  drawSigns(context, drawing, frame)
+  yield* drawSigns(context, drawing, frame)
 }
 
 /** Names of the finest domains that are large enough for one, where the titles of all are too small to read. */
-function drawSigns(context: CanvasRenderingContext2D, drawing: Drawing, frame: Rect): void {
+function* drawSigns(context: CanvasRenderingContext2D, drawing: Drawing, frame: Rect): Generator<void> {
   const { layout, shown, colours, focus } = drawing
   const { scale } = shown
   if (TITLE * scale >= READABLE) return
   const fits = (box: Rect) => box.width * scale >= 52 && box.height * scale >= 40
   const level = Math.max(-1, ...layout.tiers.map((boxes, at) => (boxes.some(fits) ? at : -1)))
   context.textAlign = 'left'
+  let count = 0
   for (const box of layout.tiers[level] ?? []) {
     if (!fits(box) || !meets(box, frame)) continue
+    if (++count % STEP === 0) yield
     const point = 1 / scale
     const { name, used } = signOf(box, box.width * scale >= 74)
     context.font = `650 ${11.5 * point}px system-ui, sans-serif`
     const width = Math.min(box.width - 6 * point, context.measureText(name).width + 10 * point)
     const tall = box.height * scale >= 52 && box.width * scale >= 74
-    context.globalAlpha = focus.active && !focus.domains.has(box.domain.index) ? 0.5 : 0.92
+    context.globalAlpha = focus.box(box) ? 0.92 : 0.5
     context.fillStyle = colours.panel
     context.fillRect(box.x + 3 * point, box.y + 3 * point, width, (tall ? 32 : 18) * point)
     context.globalAlpha = 1
@@ -220,7 +223,7 @@ function drawDomain(context: CanvasRenderingContext2D, drawing: Drawing, box: Do
   const { domain } = box
   const leaf = !domain.domains.length || Boolean(box.lacks)
   const mark = box.lacks ? undefined : focus.outlines.get(domain.index)
-  context.globalAlpha = focus.active && !focus.domains.has(domain.index) ? 0.35 : 1
+  context.globalAlpha = focus.box(box) ? 1 : 0.35
   context.fillStyle = domain.level % 2 ? colours.inset : colours.panel
   context.strokeStyle = mark ? (mark.outcome === 'held' ? colours.good : colours.bad) : colours.line
   // The borders of coarse domains stay visible where all of them are small.

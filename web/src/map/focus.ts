@@ -1,5 +1,6 @@
 // The part of the map that is looked at: a gang, a search, the domains of constraints, and where a plan would place.
 import type { NodeHolder } from '../api/types'
+import type { DomainBox } from './layout'
 import { type Gang, holds, type MapModel, type MapNode } from './model'
 
 export interface Outline {
@@ -9,6 +10,8 @@ export interface Outline {
 
 export class Focus {
   readonly domains = new Set<number>()
+  /** The domains with nodes in it that are in no finer one. */
+  readonly #homes = new Set<number>()
   readonly #needle: string
 
   constructor(
@@ -26,6 +29,7 @@ export class Focus {
     if (this.active) {
       for (const node of model.nodes) {
         if (!this.node(node, tick)) continue
+        this.#homes.add(node.home.index)
         for (let at: typeof node.home | null = node.home; at; at = at.parent) this.domains.add(at.index)
       }
     }
@@ -33,6 +37,11 @@ export class Focus {
 
   get active(): boolean {
     return this.gang !== null || this.#needle !== '' || this.ghosts.size > 0
+  }
+
+  /** Whether a box has a node that is looked at; one for nodes without a label has only those of its domain itself. */
+  box({ domain, lacks }: DomainBox): boolean {
+    return !this.active || (lacks ? this.#homes : this.domains).has(domain.index)
   }
 
   node(node: MapNode, _tick: number): boolean {

@@ -9,6 +9,7 @@ export const NODE_HEAD = 13
 export const DOMAIN_HEAD = 36
 const SPACE = 10
 const MOST_CELLS = 16
+const SIGN = 8
 
 export interface Rect {
   x: number
@@ -49,7 +50,8 @@ export function laidOut(model: MapModel, aspect: number): Layout {
   const domains: DomainBox[] = []
   const nodes: NodeBox[] = new Array(model.nodes.length)
   const widest = Math.min(MOST_CELLS, Math.max(1, ...sizes(model)))
-  const label = Math.min(15, longest(model)) * 6.2
+  // A sign stands beside the name.
+  const label = Math.min(15, longest(model)) * 6.2 + SIGN
   const nodeWidth = Math.max(widest * (CELL + GAP) - GAP, label) + 2 * NODE_PAD
   const nodeHeight = NODE_HEAD + CELL + 2 * NODE_PAD
 
