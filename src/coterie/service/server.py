@@ -16,6 +16,7 @@ from coterie.json_log import log_as_json
 from coterie.service.addresses import check_address, is_loopback
 from coterie.service.api.app import create_app
 from coterie.service.api.change_feed import Followers
+from coterie.service.garbage_collection import collect_rarely
 from coterie.service.http_protocol import TimedProtocol
 from coterie.service.isolation import OPEN_TO_ALL, check_isolation
 from coterie.service.service import Service
@@ -78,6 +79,7 @@ def serve(
                 timeout_graceful_shutdown=GRACE_S,
             )
             server = _Server(config, app.state.followers)
+            collect_rarely()
             with server.kept_from_signals():
                 service.start()
                 server.run(sockets=[bound])
