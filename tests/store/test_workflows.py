@@ -268,6 +268,20 @@ def test_queued_workflows_and_versions_are_read_without_the_rest(store: Store) -
     assert store.versions([]) == {}
 
 
+def test_a_page_says_of_a_long_queue_only_that_there_is_one(store: Store) -> None:
+    queue = [[f"g{number}", NOW, 1, False] for number in range(1000)]
+    a = submitted(store, digest={"queued": queue, "file": "w.yaml", "gpus": 1000})
+    b = submitted(store, digest={"queued": [], "file": "w" * 20_000})
+    c = submitted(store, digest={"queued": queue[:1], "file": "w.yaml"})
+
+    listed = {one.id: one.digest for one in store.workflows().items}
+
+    assert listed[a.id] == {"queued": True, "file": "w.yaml", "gpus": 1000}
+    assert listed[b.id] == {"queued": False, "file": "w" * 20_000}
+    assert listed[c.id] == c.digest
+    assert store.workflow(a.id) == a
+
+
 def test_workflows_are_counted_by_pool_and_status(store: Store) -> None:
     lease = leading(store)
     a = submitted(store)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, bindparam, false, func, insert, select, true, update
+import msgspec
+from sqlalchemy import Column, Connection, Select, Text, bindparam, cast, false, func, insert, select, true, update
 
 from coterie.errors import Conflict, CoterieError, Hint, Mention, NotFound
 from coterie.store import events, pools
@@ -26,6 +27,12 @@ from coterie.store.tables import events as event_table
 MOST = 1000
 
 _SUMMARY: tuple[Column[Any], ...] = tuple(workflows.c[name] for name in Summary.__dataclass_fields__)
+# The digest as text, of which a page decodes only what it shows.
+_LISTED: Select[Any] = select(*(cast(column, Text) if column is workflows.c.digest else column for column in _SUMMARY))
+_DIGEST = list(Summary.__dataclass_fields__).index("digest")
+# The length from which a digest is decoded field by field.
+_LONG = 10_000
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _WHOLE: Select[Any] = select(*_SUMMARY, submissions.c.spec, workflows.c.state).join(
     submissions, submissions.c.workflow == workflows.c.id
 )
@@ -193,13 +200,31 @@ def upload(tx: Connection, ident: str) -> Upload:
 
 
 def page(tx: Connection, query: WorkflowQuery, after: int | None, limit: int) -> WorkflowPage:
-    """Return the newest workflows that were stored before number `after`."""
+    """Return the newest workflows that were stored before number `after`.
+
+    Of a digest with very many queued groups, `queued` is only whether there are any.
+    """
     size = max(1, min(limit, MOST))
-    wanted = _matching(select(*_SUMMARY), query).order_by(workflows.c.number.desc()).limit(size + 1)
+    wanted = _matching(_LISTED, query).order_by(workflows.c.number.desc()).limit(size + 1)
     if after is not None:
         wanted = wanted.where(workflows.c.number < max(0, min(after, LARGEST)))
-    found = [Summary(*row) for row in tx.execute(wanted)]
+    found = [_listed(row) for row in tx.execute(wanted)]
     return WorkflowPage(tuple(found[:size]), found[size - 1].number if len(found) > size else None)
+
+
+def _listed(row: Sequence[Any]) -> Summary:
+    values = list(row)
+    values[_DIGEST] = _listed_digest(values[_DIGEST])
+    return Summary(*values)
+
+
+def _listed_digest(text: str) -> dict[str, Any]:
+    if len(text) < _LONG:
+        return dict(loads(text))
+    return {
+        name: bytes(value) != b"[]" if name == "queued" else loads(bytes(value))
+        for name, value in _FIELDS.decode(text).items()
+    }
 
 
 def missing(tx: Connection, idents: Collection[str]) -> set[str]:

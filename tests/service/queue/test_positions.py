@@ -13,7 +13,7 @@ import pytest
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.queue import positions
 from coterie.service.queue.positions import PositionCache, QueuePositions
-from coterie.store import Store
+from coterie.store import QueuedWorkflow, Store, Summary
 from tests.eventually import PATIENCE_S
 
 CATALOG = PoolCatalog({}, {}, {})
@@ -63,3 +63,22 @@ def test_positions_that_are_long_out_of_date_are_read_again_by_everybody(monkeyp
         store.go.set()
         assert first.result(PATIENCE_S) == 2
         assert second.result(PATIENCE_S) in {2, 3}
+
+
+def test_a_workflow_has_the_best_position_of_its_groups_as_long_as_it_is_queued() -> None:
+    waiting = [
+        QueuedWorkflow("a-1", "p", "NORMAL", 1, [["late", 9.0, 1, False], ["early", 2.0, 1, False]]),
+        QueuedWorkflow("b-1", "p", "NORMAL", 2, [["g", 1.0, 1, False]]),
+        QueuedWorkflow("c-1", "p", "NORMAL", 3, None),
+    ]
+    found = positions.queue_positions(waiting, CATALOG, dict)
+
+    assert found.positions == {("b-1", "g"): 1, ("a-1", "early"): 2, ("a-1", "late"): 3}
+    assert found.of(_listed("a-1", queued=True)) == 2, "a page says only that it is queued"
+    assert found.of(_listed("b-1", queued=[["g", 1.0, 1, False]])) == 1
+    assert found.of(_listed("b-1", queued=[])) is None
+    assert found.of(_listed("c-1", queued=False)) is None
+
+
+def _listed(ident: str, queued: object) -> Summary:
+    return cast("Summary", SimpleNamespace(id=ident, digest={"queued": queued}))

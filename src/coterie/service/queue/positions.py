@@ -25,12 +25,11 @@ class QueuePositions:
 
     positions: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by workflow and group
     waiting: Mapping[str, int] = field(default_factory=dict)
+    best: Mapping[str, int] = field(default_factory=dict)  # by workflow
 
     def of(self, workflow: Summary) -> int | None:
         """Return the best position of a workflow's groups; None where none is in the queue."""
-        names = [name for name, *_ in workflow.digest.get("queued", ())]
-        found = [self.positions[workflow.id, name] for name in names if (workflow.id, name) in self.positions]
-        return min(found, default=None)
+        return self.best.get(workflow.id) if workflow.digest.get("queued") else None
 
 
 def queue_positions(
@@ -47,10 +46,12 @@ def queue_positions(
     gpus = used() if any(quota.guarantee for quota in quotas.values()) else {}
     counted: Counter[str] = Counter()
     positions: dict[tuple[str, str], int] = {}
+    best: dict[str, int] = {}
     for key in in_order(waiting, lambda pool: gpus.get(pool, 0), lambda pool: quotas.get(pool, GpuQuota())):
         counted[waiting[key].pool] += 1
         positions[key] = counted[waiting[key].pool]
-    return QueuePositions(positions, counted)
+        best.setdefault(key[0], positions[key])
+    return QueuePositions(positions, counted, best)
 
 
 class PositionCache:
