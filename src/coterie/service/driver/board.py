@@ -32,6 +32,8 @@ from coterie.store import Store
 _AGAIN_S = 60.0
 # How long a turn may perform actions, at least and at most; what is left follows in the next turn.
 _PERFORM_S = (0.15, 0.5)
+# Up to this time, it performs them for twice as long as the rest of the turn took.
+_SHORT_S = 0.3
 # After a queue cycle, none begins for so many times as long as it took: with very many gangs, a cycle is expensive.
 _CYCLE_PAUSE = 2.0
 
@@ -108,9 +110,7 @@ class Board:
         news, todo = self._save(now, lease.fence)
         lease.check()
         self._executor.add(todo)
-        # At least as long as the rest of the turn took, so that a large workflow makes progress.
-        least, most = _PERFORM_S
-        self._executor.perform(min(most, max(least, time.monotonic() - began)))
+        self._executor.perform(_performing_s(time.monotonic() - began))
         self._executor.catch_up(self.table.lives, now)
         return news, self._pause(now)
 
@@ -203,3 +203,9 @@ class Board:
             else:
                 self.table.deadlines.schedule(life)
         return bool(changes), todo
+
+
+def _performing_s(rest: float) -> float:
+    """Return how long a turn performs actions whose rest took so long: longer, so that a large workflow progresses."""
+    least, most = _PERFORM_S
+    return min(most, max(least, rest, min(2 * rest, _SHORT_S)))

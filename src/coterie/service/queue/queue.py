@@ -117,7 +117,8 @@ class Queue:
 
     def starved(self, now: float) -> bool:
         """Return whether a gang that has waited too long for the machine itself may be placed in the next cycle."""
-        return any(self._impatient(key, now) for key in self._over_limit & self._waiting.keys())
+        waiting = self._over_limit & self._waiting.keys()
+        return bool(waiting) and not waiting.isdisjoint(self._overdue(now))
 
     def cycle(self, now: float, *, shut: bool = False) -> Iterator[PlacedGang | WaitReason]:
         """Place the gangs that fit, in order; yield each, and every waiting gang with a new reason.
@@ -132,7 +133,7 @@ class Queue:
         limits = CycleLimits(self._limits)
         for pool in self._ranking.pools.values():
             self.world.capacity(pool)  # every view exists before nodes are closed in all of them
-        overdue = {key for key in self._passed if self._impatient(key, now)}
+        overdue = self._overdue(now)
         over_limit: set[Key] = set()
         full: set[str] = set()  # pools in which no gang overtakes one that has waited too long under the limit
         with ExitStack() as closed:
@@ -222,6 +223,12 @@ class Queue:
     def _overtake(self, gangs: Iterable[QueuedGang], now: float) -> None:
         for gang in gangs:
             self._passed.setdefault(gang.entry.key, now)
+
+    def _overdue(self, now: float) -> set[Key]:
+        """Return the gangs that have been overtaken for too long; mostly there are none, and none is looked at."""
+        if now - min(self._passed.values(), default=now) < self._patience:
+            return set()
+        return {key for key in self._passed if self._impatient(key, now)}
 
     def _impatient(self, key: Key, now: float) -> bool:
         since = self._passed.get(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,14 @@ from coterie.topology.cluster import gpu_count
 
 Json = dict[str, Any]
 
+_COUNTS = ("total", "running", "completed", "failed")
+
 
 @dataclass(frozen=True, slots=True)
 class _GroupDigest:
     """The part of a digest that one group determines; `queued` is its entry where it is in the queue."""
 
-    tasks: int
+    total: int
     running: int
     completed: int
     failed: int
@@ -32,6 +35,9 @@ class DigestEncoder:
     def __init__(self) -> None:
         self._groups: tuple[GroupState, ...] = ()
         self._known: list[_GroupDigest] = []
+        self._tasks: Counter[str] = Counter()
+        self._cleaning = 0
+        self._never: set[int] = set()  # groups that can never be placed
 
     def of(self, state: State, known: Mapping[str, Any]) -> Json:
         """Return the digest of a state; `known` is the one before, or the part that no state changes."""
@@ -50,38 +56,46 @@ class DigestEncoder:
             )
 
         if len(self._groups) != len(state.groups):
+            self._tasks, self._cleaning, self._never = Counter(), 0, set()
             self._known = [counted(group) for group in state.groups]
+            for index, each in enumerate(self._known):
+                self._count(index, each, 1)
         else:
             for index, (old, new) in enumerate(zip(self._groups, state.groups, strict=True)):
                 if old is not new:
+                    self._count(index, self._known[index], -1)
                     self._known[index] = counted(new)
+                    self._count(index, self._known[index], 1)
         self._groups = state.groups
         return self._whole(state, known)
 
+    def _count(self, index: int, group: _GroupDigest, sign: int) -> None:
+        """Add a group to the sums, or take it out of them."""
+        for name in _COUNTS:
+            self._tasks[name] += sign * getattr(group, name)
+        self._cleaning += sign * group.cleaning
+        if group.waiting and group.waiting.never:
+            (self._never.add if sign > 0 else self._never.discard)(index)
+
     def _whole(self, state: State, known: Mapping[str, Any]) -> Json:
         groups = self._known
-        waits = [(index, each.waiting) for index, each in enumerate(groups) if each.waiting]
-        first = next((each for each in waits if each[1].never), next(iter(waits), None))
+        first = min(self._never, default=next((index for index, each in enumerate(groups) if each.waiting), None))
+        why = groups[first].waiting if first is not None else None
         return {
             **known,
             "message": state.message,
-            "cleaning": state.status.final and any(each.cleaning for each in groups),
+            "cleaning": state.status.final and self._cleaning > 0,
             "queued": [each.queued for each in groups if each.queued is not None],
             "waiting": {
-                "group": state.groups[first[0]].name,
-                "reason": first[1].reason,
-                "message": first[1].message,
-                "since": first[1].since,
-                "never": first[1].never,
+                "group": state.groups[first].name,
+                "reason": why.reason,
+                "message": why.message,
+                "since": why.since,
+                "never": why.never,
             }
-            if first
+            if first is not None and why is not None
             else None,
-            "tasks": {
-                "total": sum(each.tasks for each in groups),
-                "running": sum(each.running for each in groups),
-                "completed": sum(each.completed for each in groups),
-                "failed": sum(each.failed for each in groups),
-            },
+            "tasks": {name: self._tasks[name] for name in _COUNTS},
         }
 
 
