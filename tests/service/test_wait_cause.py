@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from coterie.backends.base.registry import traits
+from coterie.errors import Reason
 from coterie.service.views.wait_cause import wait_cause
 
+KAI = traits("kai")
 FULL = {"reason": "NoDomainFits"}
 FORECAST = [{"code": "KaiWouldWait", "message": "KAI would leave it pending although it fits"}]
 
@@ -28,8 +31,15 @@ FORECAST = [{"code": "KaiWouldWait", "message": "KAI would leave it pending alth
     ],
 )
 def test_the_cause_is_named(refusal: Any, words: str, warnings: list[dict[str, str]], kind: str) -> None:
-    assert wait_cause(refusal, words, warnings, "KAI")["kind"] == kind
+    reason = Reason.SCHEDULER_REFUSED.value if words else ""
+    assert wait_cause(refusal, reason, words, warnings, KAI)["kind"] == kind
+
+
+@pytest.mark.parametrize(("reason", "kind"), [(Reason.GANG_INCOMPLETE, "Members"), (Reason.OVER_QUOTA, "Quota")])
+def test_the_reason_of_a_driver_counts_whatever_its_words(reason: Reason, kind: str) -> None:
+    assert wait_cause(None, reason.value, "", [], KAI)["kind"] == kind
 
 
 def test_a_refusal_that_the_rule_of_the_scheduler_explains_is_told_in_its_words() -> None:
-    assert wait_cause(None, "KAI: no", FORECAST, "KAI")["message"] == FORECAST[0]["message"]
+    found = wait_cause(None, Reason.SCHEDULER_REFUSED.value, "KAI: no", FORECAST, KAI)
+    assert found["message"] == FORECAST[0]["message"]

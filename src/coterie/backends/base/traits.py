@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
 from coterie.backends.base.driver import Driver, OutputReader, WorkflowTexts
@@ -15,6 +16,19 @@ from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
+
+
+class RefusalKind(StrEnum):
+    """The subject of a scheduler's own words about a gang that waits."""
+
+    # Pods of the gang that do not exist.
+    MEMBERS = "members"
+    # The limit of a queue.
+    QUOTA = "quota"
+    # Claims that do not exist or are not reserved yet.
+    CLAIMS = "claims"
+    # Devices that the scheduler counts as taken.
+    DEVICES = "devices"
 
 
 class Forecast(Protocol):
@@ -61,6 +75,10 @@ class Traits:
     # Its own resource with the levels of a topology, for levels that are declared in a cluster.
     topology_resource: Callable[[], TopologyResource] | None = None
     forecast: Callable[[], Forecast] | None = None
+    # The code of the forecast's warning about a gang that fits and that the scheduler leaves waiting.
+    forecast_code: str = ""
+    # The subject of its words about a gang that waits, None for any other; for schedulers that give sentences alone.
+    refusal_kind: Callable[[str], RefusalKind | None] | None = None
     # Checks of a workflow before it is accepted, beyond those of its pool.
     submission: Callable[[], SubmissionCheck[Any, Any]] | None = None
     driver: Callable[[DriverSettings, WorkflowTexts], Driver] | None = None

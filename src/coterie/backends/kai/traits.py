@@ -8,13 +8,19 @@ from coterie.backends.base.driver import Driver, OutputReader, WorkflowTexts
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.base.submission import SubmissionCheck
 from coterie.backends.base.topology_resource import TopologyResource
-from coterie.backends.base.traits import Forecast, Traits
+from coterie.backends.base.traits import Forecast, RefusalKind, Traits
 
 
 def _forecast() -> Forecast:
     from coterie.backends.kai.forecast.notices import KaiForecast
 
     return KaiForecast()
+
+
+def _refusal_kind(words: str) -> RefusalKind | None:
+    from coterie.backends.kai.refusal_kind import kai_refusal_kind
+
+    return kai_refusal_kind(words)
 
 
 def _submission() -> SubmissionCheck[Any, Any]:
@@ -53,6 +59,8 @@ TRAITS = Traits(
     compute_domains=True,
     topology_resource=_topology_resource,
     forecast=_forecast,
+    forecast_code="KaiWouldWait",
+    refusal_kind=_refusal_kind,
     submission=_submission,
     driver=_driver,
     output=_output,

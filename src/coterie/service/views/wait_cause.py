@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
+from coterie.backends.base.traits import RefusalKind, Traits
 from coterie.errors import Reason
 from coterie.service.pools.live_clusters import CONNECTING, unreached_words
 
 Json = dict[str, Any]
-
-# Words of drivers and of KAI about pods that are not there, about the limit of a queue, and about claims to devices.
-_MEMBERS = re.compile(r"\d+ of \d+ pods of the gang exist|waiting for \d+ pods", re.IGNORECASE)
-_QUOTA = re.compile(r"over.?quota|limit is |exceeds? .*quota", re.IGNORECASE)
-_CLAIMS = re.compile(r"resource ?claim", re.IGNORECASE)
-_DEVICES = re.compile(r"allocate all claims", re.IGNORECASE)
-_FORECAST = "KaiWouldWait"
 
 
 class WaitCauseKind(StrEnum):
@@ -36,22 +29,29 @@ class WaitCauseKind(StrEnum):
     TURN = "Turn"
 
 
-def wait_cause(refusal: Json | None, words: str, warnings: Iterable[Mapping[str, Any]], title: str) -> Json:
-    """Return the cause and a sentence about it; `words` are the scheduler's, `warnings` those of the engine's plan."""
-    reason = refusal["reason"] if refusal else ""
-    forecast = next((each["message"] for each in warnings if each["code"] == _FORECAST), "")
-    if _MEMBERS.search(words):
+def wait_cause(
+    refusal: Json | None, told: str, words: str, warnings: Iterable[Mapping[str, Any]], traits: Traits
+) -> Json:
+    """Return the cause and a sentence about it.
+
+    `refusal` and `warnings` are those of the engine's plan, `told` and `words` the reason and the message that the
+    scheduler or its driver reported, empty where there is none, and `traits` are the scheduler's.
+    """
+    reason, title = refusal["reason"] if refusal else "", traits.title
+    kind = traits.refusal_kind(words) if traits.refusal_kind else None
+    forecast = next((each["message"] for each in warnings if each["code"] == traits.forecast_code), "")
+    if told == Reason.GANG_INCOMPLETE or kind is RefusalKind.MEMBERS:
         return _cause(WaitCauseKind.MEMBERS, "not all pods of the gang exist yet")
-    if reason == Reason.OVER_QUOTA or _QUOTA.search(words):
+    if Reason.OVER_QUOTA in (reason, told) or kind is RefusalKind.QUOTA:
         return _cause(WaitCauseKind.QUOTA, "the pool has reached its limit of GPUs")
     if reason == Reason.UNDECIDED:
         return _cause(WaitCauseKind.UNDECIDED, "the engine has not determined whether it fits")
     if refusal is not None:
         return _cause(WaitCauseKind.DOES_NOT_FIT, "it does not fit now")
-    if _DEVICES.search(words):
+    if kind is RefusalKind.DEVICES:
         said = f"it fits, but {title} counts devices as taken that nobody holds (P: channels that stay taken)"
         return _cause(WaitCauseKind.CLAIMS, f"{said}; restart its scheduler if this does not change")
-    if _CLAIMS.search(words):
+    if kind is RefusalKind.CLAIMS:
         return _cause(WaitCauseKind.CLAIMS, f"it fits, but {title} waits for its claims to devices")
     if forecast:
         return _cause(WaitCauseKind.SCHEDULER_REFUSES, forecast)

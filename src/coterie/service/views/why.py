@@ -119,8 +119,8 @@ def _why(group: GroupState, stored: WorkflowRecord, live: PoolUsage, texts: Cach
     plan, warnings = _plan(stored, pool, gang, live, question)
     more = {key: plan[key] for key in ("alternatives",) if key in plan}
     if pool.traits.own_queue:
-        words = group.waiting.message if group.waiting is not None else ""
-        shown["cause"] = unreachable or wait_cause(plan["refusal"], words, warnings, pool.traits.title)
+        reason, message = (group.waiting.reason, group.waiting.message) if group.waiting is not None else ("", "")
+        shown["cause"] = unreachable or wait_cause(plan["refusal"], reason, message, warnings, pool.traits)
     if question.what_if != AS_IT_IS:
         more["assignments"] = plan["assignments"]
         return {**shown, "verdict": plan["verdict"], "refusal": plan["refusal"], **more}
