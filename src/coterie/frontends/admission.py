@@ -25,8 +25,15 @@ from coterie.frontends.grove.podcliqueset.pod_shapes import placeable
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.podcliqueset.rules import admission as set_rules
 from coterie.frontends.grove.podcliqueset.rules.constraints import meaning_faults
-from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, KAI, SCHEDULERS, Form, GroveSettings
-from coterie.frontends.grove.topology import KINDS, read_cluster_topology, update_notices
+from coterie.frontends.grove.podcliqueset.settings import Form, GroveSettings
+from coterie.frontends.grove.topology import (
+    DEFAULT_SCHEDULER,
+    KAI,
+    KINDS,
+    SCHEDULERS,
+    read_cluster_topology,
+    update_notices,
+)
 from coterie.frontends.kubernetes.objects import Resource
 from coterie.topology.levels import Topology
 

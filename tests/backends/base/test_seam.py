@@ -22,10 +22,8 @@ OTHER_MEANING = {
     "cli/handlers/render.py": "what manifests are written for: KAI, or Grove",
     "cli/inputs/options.py": "a part of Grove's operator that can be switched off",
     "frontends/admission.py": "a part of Grove's operator that can be switched off",
-    "frontends/dynamo/pods.py": "the schedulerName that Dynamo's operator writes",
     "frontends/grove/podcliqueset/rules/update.py": "a schedulerName before and after a change",
-    "frontends/grove/podcliqueset/settings.py": "the schedulerName that Grove's rules read",
-    "frontends/grove/topology.py": "the schedulers that Grove's rules know",
+    "frontends/grove/topology.py": "the schedulerNames that Grove's rules read and Dynamo's operator writes",
     "service/security.py": "the name of a caller without a token",
     "service/settings.py": "the owner of a workflow that was submitted without a token",
 }

@@ -11,6 +11,7 @@ from coterie.cli.output.short_names import short_names
 from coterie.cli.output.times import between
 from coterie.rendering.text import Ink, Style, count, cut, legend, paint, visible
 from coterie.topology.abbreviations import Abbreviations
+from coterie.topology.display_names import group_name
 from coterie.topology.ranges import fold
 
 Json = dict[str, Any]
@@ -196,14 +197,13 @@ def audit_lines(placement: Json, style: Style, *, wide: bool = False) -> Iterato
 def _constraint(one: Json, short: Abbreviations) -> list[Ink]:
     outcome = str(one["outcome"])
     mark, colour = _MARKS[outcome]
-    level, name = one["path"][-1]
     depth = "  " * (len(one["path"]) - 1)
     domains = ", ".join(short.domain(domain) for domain in one["domains"])
     why = short.sentence(one["why"])
     said = domains if outcome == "held" else f"{domains} ({why})" if domains else why
     return [
         Ink(mark, colour),
-        Ink(visible(depth + (level if name == "default" else f'{level} group "{name}"'))),
+        Ink(visible(depth + group_name(one["path"]))),
         Ink(one["type"]),
         Ink(_SHOUTED.get(outcome, outcome)),
         Ink(visible(said)),

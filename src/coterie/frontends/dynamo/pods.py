@@ -8,9 +8,9 @@ from typing import Any
 from coterie.frontends.dynamo.model import Component, GraphDeployment
 from coterie.frontends.dynamo.names import LEADER, WORKER, fitted, unit_name
 from coterie.frontends.dynamo.settings import DynamoSettings
+from coterie.frontends.grove.topology import KAI
 from coterie.topology.levels import is_label_value
 
-SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"
 QUEUE_ANNOTATION = "nvidia.com/kai-scheduler-queue"
 _GRAPH = "nvidia.com/dynamo-graph-deployment-name"
@@ -44,7 +44,7 @@ class PodGenerator:
         """Return the pod spec of one of a component's cliques."""
         spec: dict[str, Any] = copy.deepcopy(dict(component.pod_spec))
         if self._kai(component):
-            spec["schedulerName"] = SCHEDULER
+            spec["schedulerName"] = KAI
         if component.main is not None:
             main = spec["containers"][component.main]
             if env := self._env(component, clique, main.get("env") or []):
@@ -55,7 +55,7 @@ class PodGenerator:
 
     def _kai(self, component: Component) -> bool:
         # A scheduler that the user chose is kept, and needs no queue.
-        return self._settings.kai and component.pod_spec.get("schedulerName") in (None, "", SCHEDULER)
+        return self._settings.kai and component.pod_spec.get("schedulerName") in (None, "", KAI)
 
     def _queue(self) -> str:
         asked = self._graph.own_annotations.get(QUEUE_ANNOTATION, "").strip()

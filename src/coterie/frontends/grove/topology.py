@@ -31,9 +31,10 @@ from coterie.frontends.kubernetes.objects import Resource, field_fault, shaped
 from coterie.topology.levels import HOSTNAME, MAX_LEVELS, Level, Topology, label_fault
 
 KINDS = ("ClusterTopology", "ClusterTopologyBinding")
+DEFAULT_SCHEDULER = "default-scheduler"
 KAI = "kai-scheduler"
 # The schedulers that can be enabled, and those of them that have a topology resource of their own.
-SCHEDULERS = frozenset({"default-scheduler", KAI, "volcano", "lpx-scheduler"})
+SCHEDULERS = frozenset({DEFAULT_SCHEDULER, KAI, "volcano", "lpx-scheduler"})
 TOPOLOGY_AWARE = frozenset({KAI})
 
 # The definitions of both kinds state the same limits; a key has at most so many characters, its prefix included.

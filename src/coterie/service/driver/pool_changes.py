@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from coterie.config.configuration import Pool
 from coterie.errors import NotFound, SpecErrors
-from coterie.gang.tree import Path
 from coterie.inspection.audit import AuditOutcome
 from coterie.lifecycle import holdings
 from coterie.service.driver.workflows.driven_workflow import LiveWorkflow, levels_of
@@ -16,6 +15,7 @@ from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.views import workflows
 from coterie.store import NewEvent
 from coterie.topology.cluster import Cluster
+from coterie.topology.display_names import group_name
 from coterie.topology.domains import Domains
 from coterie.topology.levels import Topology
 
@@ -59,7 +59,7 @@ def violated(
             for domains in (_domains(old[1], pool.topology), _domains(new[1], pool.topology))
         ]
         for path in wrong[1].keys() - wrong[0].keys():
-            said = f"{_words(path)} is no longer kept together: {wrong[1][path]}"
+            said = f"{group_name(path)} is no longer kept together: {wrong[1][path]}"
             rest = f"the running tasks of the group ({len(placed):,}) stay where they are"
             yield NewEvent(now, "Violated", f"{said}; {rest}", life.id, life.pool, group)
 
@@ -75,8 +75,3 @@ def _seen(life: LiveWorkflow, catalog: PoolCatalog) -> tuple[Pool, Cluster] | No
 def _domains(cluster: Cluster, topology: Topology) -> Domains:
     """Return the domains of nodes, cached because many workflows ask at the same time."""
     return Domains.of(cluster, topology)
-
-
-def _words(path: Path) -> str:
-    level, group = path[-1]
-    return level if group == "default" else f'{level} group "{group}"'

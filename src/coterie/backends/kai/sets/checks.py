@@ -18,7 +18,7 @@ from coterie.frontends.grove.podcliqueset.model import (
     Startup,
     UpdateStrategy,
 )
-from coterie.frontends.grove.podcliqueset.settings import KAI
+from coterie.frontends.grove.topology import KAI
 from coterie.frontends.kubernetes.objects import field_fault
 from coterie.gang.tree import Gang
 

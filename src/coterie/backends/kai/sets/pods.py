@@ -16,7 +16,7 @@ from coterie.backends.shared.names import digest, label_value
 from coterie.frontends.grove.podcliqueset.lower import SetPod
 from coterie.frontends.grove.podcliqueset.model import Clique, PodCliqueSet
 from coterie.frontends.grove.podcliqueset.nvlink import asks_for_gpus
-from coterie.frontends.grove.podcliqueset.settings import KAI
+from coterie.frontends.grove.topology import KAI
 from coterie.gang.tree import Gang, Task
 from coterie.sources.task_labels import ATTEMPT, TASK
 from coterie.topology.cluster import STORAGE

@@ -8,7 +8,8 @@ from coterie.document.located import Path
 from coterie.document.schema import said
 from coterie.errors import Fault, FieldError
 from coterie.frontends.grove.podcliqueset.model import QUEUE, PodCliqueSet
-from coterie.frontends.grove.podcliqueset.settings import KAI, WITHOUT_TOPOLOGY, GroveSettings
+from coterie.frontends.grove.podcliqueset.settings import WITHOUT_TOPOLOGY, GroveSettings
+from coterie.frontends.grove.topology import KAI
 from coterie.frontends.kubernetes.objects import field_fault
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-DEFAULT_SCHEDULER = "default-scheduler"
-KAI = "kai-scheduler"
-SCHEDULERS = frozenset({DEFAULT_SCHEDULER, KAI, "volcano", "lpx-scheduler"})
+from coterie.frontends.grove.topology import KAI, SCHEDULERS
+
 # Schedulers that accept no topology constraint at all.
 WITHOUT_TOPOLOGY = frozenset({"volcano", "lpx-scheduler"})
 

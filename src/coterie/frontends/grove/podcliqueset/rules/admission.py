@@ -23,7 +23,8 @@ from coterie.frontends.grove.podcliqueset.rules.constraints import (
     shape_faults,
 )
 from coterie.frontends.grove.podcliqueset.rules.general import general_faults
-from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, KAI, GroveSettings
+from coterie.frontends.grove.podcliqueset.settings import GroveSettings
+from coterie.frontends.grove.topology import DEFAULT_SCHEDULER, KAI
 from coterie.frontends.kubernetes.pod_fields import unknown_fields
 
 DEFAULTS = GroveSettings()

@@ -23,7 +23,8 @@ from coterie.frontends.grove.podcliqueset.rules.names import (
     name_faults,
     repeated,
 )
-from coterie.frontends.grove.podcliqueset.settings import DEFAULT_SCHEDULER, GroveSettings
+from coterie.frontends.grove.podcliqueset.settings import GroveSettings
+from coterie.frontends.grove.topology import DEFAULT_SCHEDULER
 from coterie.frontends.kubernetes.objects import field_fault
 
 
