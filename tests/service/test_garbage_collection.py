@@ -8,7 +8,7 @@ import sys
 # The objects are kept, as workflows are: with the defaults of Python, all of them would be examined several times.
 _SCRIPT = """\
 import gc
-from coterie.service.garbage_collection import collect_rarely
+from coterie.service.server import collect_rarely
 collect_rarely()
 before = gc.get_stats()[2]["collections"]
 kept = [[number] for number in range(500_000)]
