@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coterie.errors import Fault
 
@@ -26,14 +26,13 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """An ordered list of levels, coarsest first; built only from pairs without `level_faults`."""
+    """An ordered list of levels, coarsest first, and their names; built only from pairs without `level_faults`."""
 
     levels: tuple[Level, ...] = ()
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Level names, coarsest first."""
-        return tuple(level.name for level in self.levels)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(level.name for level in self.levels))
 
     def index(self, name: str) -> int:
         """Return the position of a level; 0 is the coarsest."""

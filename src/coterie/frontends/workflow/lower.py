@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from coterie.config.configuration import NO_PLATFORM, Platform, Pool
@@ -94,8 +94,9 @@ class _Judged:
             shapes[name] = _shape(resource, pool, platform)
         shapes.setdefault("default", _shape(None, pool, NO_PLATFORM))
         spare = spare_tasks(workflow.teams)
+        lists = {name: _listed(resource) for name, resource in workflow.resources.items()}
         self.asked = [
-            [replace(_asked(member, workflow, shapes), spare=member.name in spare) for member in team.members]
+            [_asked(member, lists, shapes, spare=member.name in spare) for member in team.members]
             for team in workflow.teams
         ]
         # A repaired value does not show whether it agrees with other tasks.
@@ -108,8 +109,7 @@ class _Judged:
             for team, tasks in zip(workflow.teams, self.asked, strict=True)
         ]
         # A resource spec that no task uses is judged as well, since it is part of the file.
-        lists = map(_listed, workflow.resources.values())
-        faults.update(dict.fromkeys(requirement_faults(known, pool.topology, lists)))
+        faults.update(dict.fromkeys(requirement_faults(known, pool.topology, lists.values())))
         self.faults = list(faults)
 
 
@@ -143,11 +143,13 @@ def _shape(resource: WorkflowResource | None, pool: Pool, platform: Platform) ->
     return pool.admitted(Shape(requests, excluded=frozenset(spec.nodes_excluded)), platform)
 
 
-def _asked(member: WorkflowTask, workflow: Workflow, shapes: Mapping[str, Shape]) -> RequestedTask:
-    resource = workflow.resources.get(member.spec.resource)
-    if resource is None:
-        return RequestedTask(member.name, shapes["default"], where=member.path)
-    return replace(_listed(resource), name=member.name, shape=shapes[member.spec.resource])
+def _asked(
+    member: WorkflowTask, lists: Mapping[str, RequestedTask], shapes: Mapping[str, Shape], *, spare: bool
+) -> RequestedTask:
+    listed = lists.get(member.spec.resource)
+    if listed is None:
+        return RequestedTask(member.name, shapes["default"], where=member.path, spare=spare)
+    return RequestedTask(member.name, shapes[member.spec.resource], listed.requirements, listed.where, spare)
 
 
 def _listed(resource: WorkflowResource) -> RequestedTask:
