@@ -131,17 +131,17 @@ class Capacity:
         return Fit(rows, need, mask, fits, sums, int(fits.sum()))
 
     def _refresh(self, where: Positions) -> None:
+        memberships = [tier.membership(where) for tier in self.domains.tiers]
+        usable = self.usable[where]
         if self._wholeness is not None:
-            self._wholeness.refresh(where, self.free[:, where], self.usable[where] & self.visible[where])
+            self._wholeness.refresh(where, self.free[:, where], usable & self.visible[where], memberships)
         for fit in self._fits.values():
-            fresh = _count(self.free[np.ix_(fit.rows, where)], fit.need, fit.mask[where] & self.usable[where])
+            fresh = _count(self.free[fit.rows[:, np.newaxis], where], fit.need, fit.mask[where] & usable)
             delta = fresh - fit.fits[where]
             fit.fits[where] = fresh
             fit.total += int(delta.sum())
-            for tier, sums in zip(self.domains.tiers, fit.sums, strict=True):
-                inside = tier.of[where]
-                labelled = inside >= 0
-                np.add.at(sums, inside[labelled], delta[labelled])
+            for (labelled, inside), sums in zip(memberships, fit.sums, strict=True):
+                np.add.at(sums, inside, delta[labelled])
 
 
 def _count(free: Ints, need: Ints, mask: Bools) -> Ints:

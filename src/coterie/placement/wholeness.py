@@ -1,7 +1,7 @@
 """Free GPUs and whole nodes in every domain: a placement is better the less of them it breaks up.
 
 A node is whole while it has as many free GPUs as the most common node has in all. Kept up to date by deltas, like the
-fits of a capacity, once somebody has asked.
+fits of a capacity; a level has sums once somebody has asked for them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from coterie.topology.cluster import Bools, Ints
-from coterie.topology.domains import Domains
+from coterie.topology.domains import Domains, LevelSums
 
 
 class Wholeness:
@@ -19,26 +19,21 @@ class Wholeness:
 
     def __init__(self, domains: Domains, free: Ints, usable: Bools) -> None:
         self._cluster = domains.cluster
-        self._tiers = domains.tiers
         self._size = domains.node_gpus
-        self._free = self._free_gpus(free, usable)
-        self.nodes = self._is_whole(self._free)
-        self.gpus = self._summed(self._free)
-        self.whole = self._summed(self.nodes)
+        gpus = self._free = self._free_gpus(free, usable)
+        nodes = self.nodes = gpus >= self._size
+        self.gpus = LevelSums(domains.tiers, lambda: gpus)
+        self.whole = LevelSums(domains.tiers, lambda: nodes)
         self._offered = domains.offered_gpus
 
-    def refresh(self, where: Ints, free: Ints, usable: Bools) -> None:
-        """Record the current free GPUs of some nodes."""
-        fresh = self._free_gpus(free, usable)
-        gpus = fresh - self._free[where]
-        whole = self._is_whole(fresh) - self.nodes[where]
-        self._free[where] = fresh
-        self.nodes[where] += whole
-        for tier, sums, wholes in zip(self._tiers, self.gpus, self.whole, strict=True):
-            inside = tier.of[where]
-            labelled = inside >= 0
-            np.add.at(sums, inside[labelled], gpus[labelled])
-            np.add.at(wholes, inside[labelled], whole[labelled])
+    def refresh(self, where: Ints, free: Ints, usable: Bools, memberships: Sequence[tuple[Bools, Ints]]) -> None:
+        """Record the current free GPUs of some nodes, whose domains are given for each level."""
+        gpus = self._free_gpus(free, usable)
+        nodes = gpus >= self._size
+        self._add(self.gpus, gpus - self._free[where], memberships)
+        self._add(self.whole, nodes.astype(np.int64) - self.nodes[where], memberships)
+        self._free[where] = gpus
+        self.nodes[where] = nodes
 
     def untouched(self, level: int, domains: Ints) -> Bools:
         """Return whether all GPUs of each domain are free."""
@@ -56,8 +51,8 @@ class Wholeness:
         gpus: Ints = np.where(usable, np.maximum(self._cluster.gpus(free), 0), 0)
         return gpus
 
-    def _is_whole(self, gpus: Ints) -> Ints:
-        return (gpus >= self._size).astype(np.int64)
-
-    def _summed(self, values: Ints) -> Sequence[Ints]:
-        return [tier.sums(values) for tier in self._tiers]
+    @staticmethod
+    def _add(known: LevelSums, change: Ints, memberships: Sequence[tuple[Bools, Ints]]) -> None:
+        for level, sums in known.items():
+            labelled, inside = memberships[level]
+            np.add.at(sums, inside, change[labelled])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coterie.topology.abbreviations import Abbreviations
-from coterie.topology.cluster import Cluster, by_name
+from coterie.topology.cluster import Bools, Cluster, Ints, by_name
 from coterie.topology.levels import Topology
 
 Indices = npt.NDArray[np.int32]
@@ -45,12 +45,31 @@ class Tier:
     def __len__(self) -> int:
         return len(self.values)
 
-    def sums(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def membership(self, positions: Ints) -> tuple[Bools, Ints]:
+        """Return which of these positions are in a domain, and the domain of each of those."""
+        inside = self.of[positions].astype(np.int64)
+        labelled = inside >= 0
+        return labelled, inside[labelled]
+
+    def sums(self, values: Ints | Bools) -> Ints:
         """Return the values of all positions summed up by domain, in a new array."""
         if len(self) == len(values):
             return values.astype(np.int64)  # every domain is one node
         running = np.concatenate(([0], np.cumsum(values)))
-        sums: npt.NDArray[np.int64] = running[self.end] - running[self.start]
+        sums: Ints = running[self.end] - running[self.start]
+        return sums
+
+
+class LevelSums(dict[int, Ints]):
+    """Values of all positions summed up by domain, for each level that was asked for."""
+
+    def __init__(self, tiers: Sequence[Tier], values: Callable[[], Ints | Bools]) -> None:
+        super().__init__()
+        self._tiers = tiers
+        self._values = values
+
+    def __missing__(self, level: int) -> Ints:
+        sums = self[level] = self._tiers[level].sums(self._values())
         return sums
 
 
@@ -103,12 +122,12 @@ class Domains:
         return int(known[::-1][counts[::-1].argmax()]) if len(known) else 0
 
     @cached_property
-    def offered_gpus(self) -> Sequence[npt.NDArray[np.int64]]:
+    def offered_gpus(self) -> LevelSums:
         """The allocatable GPUs of each domain, by level."""
-        offered = self.cluster.gpus(self.cluster.allocatable)[self.order]
-        return [tier.sums(offered) for tier in self.tiers]
+        cluster, order = self.cluster, self.order
+        return LevelSums(self.tiers, lambda: cluster.gpus(cluster.allocatable)[order])
 
-    def inside(self, level: int, domains: Sequence[int], finer: int) -> npt.NDArray[np.int64]:
+    def inside(self, level: int, domains: Sequence[int], finer: int) -> Ints:
         """Return the domains of a finer level inside domains of a level; level -1 is the whole cluster."""
         if level < 0:
             return np.arange(len(self.tiers[finer]))

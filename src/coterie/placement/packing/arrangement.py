@@ -15,11 +15,11 @@ from coterie.placement.packing.feasibility import Packer
 from coterie.placement.packing.node_table import Item, Packing, Region, positions
 from coterie.placement.search.choice import tightest
 from coterie.placement.search.compaction import Compaction, Demand
-from coterie.topology.cluster import Ints
+from coterie.topology.cluster import Bools, Ints
 from coterie.topology.domains import Domains
 
 Room = Callable[[int], Ints]  # by level, of every domain
-Whole = Callable[[], Ints | None]  # 1 for every node that is whole, 0 for others, where pods ask for GPUs
+Whole = Callable[[], Bools | None]  # of every node whether it is whole, where pods ask for GPUs
 
 
 def arrange(packer: Packer, items: tuple[Item, ...], near: Sequence[int] = ()) -> Packing | None:
@@ -35,7 +35,7 @@ def _alone(packer: Packer, item: Item, near: Sequence[int]) -> tuple[tuple[int, 
     """Return the nodes for an item that shares its nodes with no other."""
     fit = packer.fits[item.shape]
 
-    def whole() -> Ints | None:
+    def whole() -> Bools | None:
         capacity = packer.capacity
         return capacity.wholeness().nodes if capacity.domains.node_gpus and packer.gpus(item.shape) else None
 
@@ -84,7 +84,7 @@ def _nodes(
     where = positions(domains, region)
     ties: list[Ints] = []
     if int(fits[where].max(initial=0)) == 1 and (intact := whole()) is not None:
-        ties.append(intact[where])
+        ties.append(intact[where].astype(np.int64))
     if len(region.domains) > 1 or region.level < domains.neighbourhood:
         above = item.region.level if len(item.region.domains) == 1 else -1
         ties += [_around(domains, level, where, room) for level in range(domains.neighbourhood, above, -1)]
