@@ -77,7 +77,8 @@ def compile_gang(gang: Gang, domains: Domains, anchors: Mapping[str, int]) -> Pr
 
     Shapes and groups are sorted, so that the order in which a user lists them changes nothing.
     """
-    distinct = {id(task.shape): task.shape for task in gang.all_tasks() if task.name not in anchors}
+    every = gang.all_tasks()
+    distinct = {id(task.shape): task.shape for task in every if task.name not in anchors}
     shapes = sorted(set(distinct.values()), key=_shape_key)
     number_of = {shape: number for number, shape in enumerate(shapes)}
     # Shapes are shared objects: each is looked up once, not once per task.
@@ -128,7 +129,7 @@ def compile_gang(gang: Gang, domains: Domains, anchors: Mapping[str, int]) -> Pr
         descend(group.groups, group.tasks, len(branches) - 1, [other for other in unmentioned if other > level])
 
     descend(gang.groups, gang.tasks, ROOT, unmentioned)
-    names = tuple(task.name for task in gang.all_tasks())
+    names = tuple([task.name for task in every])
     return Problem(tuple(shapes), tuple(classes), tuple(branches), anchors, names, unmentioned)
 
 

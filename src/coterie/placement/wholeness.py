@@ -48,7 +48,8 @@ class Wholeness:
         return left
 
     def _free_gpus(self, free: Ints, usable: Bools) -> Ints:
-        gpus: Ints = np.where(usable, np.maximum(self._cluster.gpus(free), 0), 0)
+        gpus: Ints = np.maximum(self._cluster.gpus(free), 0)
+        gpus *= usable
         return gpus
 
     @staticmethod

@@ -55,7 +55,8 @@ class Tier:
         """Return the values of all positions summed up by domain, in a new array."""
         if len(self) == len(values):
             return values.astype(np.int64)  # every domain is one node
-        running = np.concatenate(([0], np.cumsum(values)))
+        running: Ints = np.zeros(len(values) + 1, dtype=np.int64)
+        np.cumsum(values, out=running[1:])
         sums: Ints = running[self.end] - running[self.start]
         return sums
 

@@ -61,7 +61,7 @@ class Outline:
             self.depth[number] = self.depth[above] + 1 if above != ROOT else 0
         # Per branch, the (level, domain) pairs in which its own tasks, or those of branches below it, already run.
         self.homes: list[frozenset[tuple[int, int]]] = [frozenset()] * count
-        for number in range(count - 1, ROOT, -1):
+        for number in range(count - 1, ROOT, -1) if problem.anchors else ():
             own = {(problem.branches[number].level, one) for one in problem.branches[number].homes}
             inner = [self.homes[child] for child in self.children[number] if self.homes[child]]
             if own or inner:
