@@ -246,16 +246,16 @@ def _resource_names(nodes: Sequence[Node], pods: Sequence[Pod]) -> tuple[str, ..
 
 
 def _columns(nodes: Sequence[Node]) -> dict[str, Column]:
-    seen: dict[str, dict[str, int]] = {}
-    cells: dict[str, list[tuple[int, int]]] = {}
+    found: dict[str, tuple[dict[str, int], list[int], list[int]]] = {}  # by key: values, nodes, code of each node
     for index, node in enumerate(nodes):
         for key, value in node.labels.items():
-            values = seen.setdefault(key, {})
-            cells.setdefault(key, []).append((index, values.setdefault(value, len(values))))
+            values, where, codes = found.get(key) or found.setdefault(key, ({}, [], []))
+            where.append(index)
+            codes.append(values.setdefault(value, len(values)))
     columns = {}
-    for key in sorted(seen):
-        codes = np.full(len(nodes), -1, dtype=np.int32)
-        where, code = np.array(cells[key], dtype=np.int32).T
-        codes[where] = code
-        columns[key] = Column(tuple(seen[key]), codes)
+    for key in sorted(found):
+        values, where, codes = found[key]
+        column = np.full(len(nodes), -1, dtype=np.int32)
+        column[where] = codes
+        columns[key] = Column(tuple(values), column)
     return columns
