@@ -39,9 +39,11 @@ def show_data(data: object, output: Output) -> None:
     if output is Output.YAML:
         import yaml
 
-        text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+        # YAML refuses subclasses of text and numbers, and marks what occurs twice; JSON has neither.
+        plain = json.loads(json.dumps(data))
+        text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
         if not _harmless(text):
-            text = yaml.safe_dump(data, sort_keys=False)
+            text = yaml.safe_dump(plain, sort_keys=False)
         show([text.rstrip("\n")])
         return
     text = json.dumps(data, indent=2, ensure_ascii=False)
