@@ -61,16 +61,19 @@ def test_a_workflow_is_placed_runs_ends_and_leaves_nothing(service: Service) -> 
     assert {"Placed", "TaskRunning", "TaskCompleted", "Cleaned"} <= set(kinds)
 
 
-def test_tasks_know_where_they_are_and_read_what_others_wrote(service: Service) -> None:
+def test_tasks_know_where_they_are_and_read_what_others_wrote(service: Service, tmp_path: Path) -> None:
+    # The lead ends the group, and the other task with it, so it waits until that has written.
+    written = tmp_path / "written"
     groups = {
         "make": [task("maker", "echo from $COTERIE_DOMAIN_RACK > {{output}}/said")],
         "use": [
             task(
                 "lead",
-                'echo "$COTERIE_RANK/$COTERIE_WORLD_SIZE $COTERIE_GPUS $(cat {{input:0}}/said)"',
+                'echo "$COTERIE_RANK/$COTERIE_WORLD_SIZE $COTERIE_GPUS $(cat {{input:0}}/said)"; '
+                f"until [ -e {written} ]; do sleep 0.05; done",
                 "lead: true\ninputs: [{task: maker}]",
             ),
-            task("other", "echo $COTERIE_GPUS $COTERIE_DOMAIN_ZONE"),
+            task("other", f"echo $COTERIE_GPUS $COTERIE_DOMAIN_ZONE; touch {written}"),
         ],
     }
     service.submit(workflow("pipe", groups, gpu=2, topology="[{key: rack}]"))
