@@ -18,7 +18,11 @@ from starlette.testclient import TestClient
 from coterie.errors import Conflict, NotFound
 from coterie.frontends.workflow import values
 from coterie.service.api.app import create_app
+from coterie.service.driver import intake, user_requests
+from coterie.service.driver.user_requests import UserRequests
 from coterie.service.driver.workflows.driven_workflow import LiveWorkflow
+from coterie.service.driver.workflows.texts import FreshWorkflow
+from coterie.service.driver.workflows.workflow_table import WorkflowTable
 from coterie.service.security import new_token
 from coterie.service.service import Service
 from coterie.service.settings import Submission
@@ -159,6 +163,61 @@ def test_a_workflow_whose_state_cannot_be_read_can_be_canceled_and_deleted(place
         assert free(service) == 32
         assert service.delete(ident)
         assert gone(service, ident)
+
+
+def test_a_waiting_workflow_that_cannot_be_read_is_canceled_before_it_is_taken_up(
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Service(place.settings()) as service:
+        for _ in range(8):
+            service.submit(single("full", "sleep 600"))
+        eventually(lambda: free(service) == 0)
+        ident = service.submit(single("waiting", "true"))["id"]
+        eventually(lambda: bool(service.workflow(ident)["waiting"]))
+    spoil(place, ident, version=99)
+    stopped = Service(place.settings())
+    stopped.cancel(ident, by="root")
+    stopped.stop()
+
+    monkeypatch.setattr(intake, "_TAKE_UP_S", 0.0)
+    with Service(place.settings()) as service:
+        assert finished(service, ident)["status"] == "FAILED_CANCELED"
+        eventually(lambda: not service.store.pending_requests())
+
+
+def test_very_many_requests_are_handled_turn_by_turn(place: ServiceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Service(place.settings()) as service:
+        for _ in range(8):
+            service.submit(single("full", "sleep 600"))
+        eventually(lambda: free(service) == 0)
+        idents = [service.submit(single("waiting", "true"))["id"] for _ in range(6)]
+        eventually(lambda: all(service.workflow(ident)["waiting"] for ident in idents))
+    stopped = Service(place.settings())
+    for ident in idents:
+        stopped.cancel(ident, by="root")
+    stopped.stop()
+
+    # No time to load a second workflow in a turn, and none to take one up otherwise.
+    monkeypatch.setattr(intake, "_TAKE_UP_S", 0.0)
+    monkeypatch.setattr(user_requests, "_LOAD_S", 0.0)
+    loaded: list[int] = []
+    hand_over, load = UserRequests.hand_over, WorkflowTable.load
+
+    def counted(requests: UserRequests, now: float) -> None:
+        loaded.append(0)
+        hand_over(requests, now)
+
+    def noted(table: WorkflowTable, workflow: str, fresh: FreshWorkflow | None = None) -> LiveWorkflow | None:
+        loaded[-1] += 1
+        return load(table, workflow, fresh)
+
+    monkeypatch.setattr(UserRequests, "hand_over", counted)
+    monkeypatch.setattr(WorkflowTable, "load", noted)
+    with Service(place.settings()) as service:
+        for ident in idents:
+            assert finished(service, ident)["status"] == "FAILED_CANCELED"
+    assert max(loaded) == 1, loaded
+    assert sum(loaded) == len(idents)
 
 
 @pytest.mark.parametrize("trouble", ["none", "life cycle", "folders"])

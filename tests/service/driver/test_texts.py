@@ -12,9 +12,11 @@ import pytest
 from coterie.frontends.template import render
 from coterie.frontends.template.sandbox import RenderedTemplate, run
 from coterie.frontends.workflow.read import Workflow
+from coterie.service.driver.workflows import texts
 from coterie.service.driver.workflows.texts import CachedTexts
 from coterie.service.service import Service
 from coterie.service.settings import Submission
+from coterie.service.submission.compilation import read
 from tests.eventually import eventually
 from tests.service.running_service import ServiceFolder, single
 
@@ -122,3 +124,27 @@ def test_a_text_that_is_being_read_delays_no_other_workflow(
             go_on.set()
         (tmp_path / "go").touch()
         completed(second, "made-3")
+
+
+def test_the_same_text_of_several_workflows_is_read_once_after_a_restart(
+    place: ServiceFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Service(place.settings()) as first:
+        fill(first, tmp_path)
+        for _ in range(4):
+            first.submit(Submission(TEMPLATE))
+        first.submit(single("made", "true"))
+    parsed: list[bytes] = []
+
+    def counted(submission: Submission) -> Workflow:
+        parsed.append(submission.source)
+        return read(submission)
+
+    monkeypatch.setattr(texts, "read", counted)
+    with Service(place.settings()) as second:
+        eventually(lambda: second.health()["waiting"] == 5)
+        (tmp_path / "go").touch()
+        for number in range(1, 6):
+            completed(second, f"made-{number}")
+    assert parsed.count(TEMPLATE) == 1
+    assert len(parsed) <= 10, "the tasks that run may be read as well"

@@ -125,7 +125,13 @@ class Board:
 
     def _pause(self, now: float) -> float:
         """Return how long to wait for the next turn, if nothing happens."""
-        behind = self._intake.behind or self.table.backlog or self._executor.busy
+        behind = (
+            self._intake.behind
+            or self.table.backlog
+            or self._executor.busy
+            or self._cleanup.behind
+            or self._requests.behind
+        )
         if behind or any(life.dirty for life in self.table):
             return 0.0
         due = [

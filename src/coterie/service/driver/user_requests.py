@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from coterie.errors import NotFound
 from coterie.lifecycle import Observation, RetryAsked
 from coterie.service.driver.backend_queues import BackendQueues
@@ -12,9 +14,15 @@ from coterie.service.driver.workflows.forced_end import DELETION, end_of, forced
 from coterie.service.driver.workflows.workflow_table import WorkflowTable
 from coterie.store import RequestRecord, Store
 
+# How long a turn may load workflows for requests, and how long it may end some by force; the rest follows.
+_LOAD_S = _FORCE_S = 0.1
+
 
 class UserRequests:
-    """The stored requests of users, handed to life cycles; what a life cycle cannot end is ended by force."""
+    """The stored requests of users, handed to life cycles; what a life cycle cannot end is ended by force.
+
+    `behind` is set while there are more of them than one turn handles.
+    """
 
     def __init__(
         self, store: Store, table: WorkflowTable, backends: BackendQueues, drivers: Drivers, cleanup: Cleanup
@@ -23,16 +31,26 @@ class UserRequests:
         self._drivers, self._cleanup = drivers, cleanup
         self._answered: set[int] = set()  # requests to end a workflow that its life cycle was given
         self._forced: list[RequestRecord] = []  # requests to end a workflow that its life cycle cannot end
+        self.behind = False
 
     def hand_over(self, now: float) -> None:
         """Give all stored requests to the life cycles of their workflows; drop those about deleted ones."""
         table, stale = self._table, []
+        until, loaded, self.behind = time.monotonic() + _LOAD_S, 0, False
         for request in self._store.pending_requests():
             if request.workflow in table.quarantine:
                 self._end_quarantined(request)
                 continue
-            life = table.get(request.workflow) or table.load(request.workflow)
+            life = table.get(request.workflow)
+            if life is None and loaded and time.monotonic() >= until:
+                self.behind = True
+                continue
             if life is None:
+                loaded += 1
+                life = table.load(request.workflow)
+            if life is None and request.workflow in table.quarantine:
+                self._end_quarantined(request)
+            elif life is None:
                 stale.append(request.seq)
             elif request.observation.get("kind") == DELETION:
                 self._end_and_delete(life, request, now)
@@ -45,7 +63,11 @@ class UserRequests:
     def end_by_force(self, now: float, fence: int) -> None:
         """Stop the tasks of workflows that their life cycle cannot end, return what they hold, and save their end."""
         forced, self._forced = self._forced, []
-        for request in forced:
+        until = time.monotonic() + _FORCE_S
+        for number, request in enumerate(forced):
+            if number and time.monotonic() >= until:
+                self.behind = True
+                return  # they are still stored, and come again
             if (asked := end_of(request)) is None:
                 continue
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from coterie.frontends.workflow.read import Workflow
 from coterie.lifecycle import Spec, State
 from coterie.service.settings import Submission
 from coterie.service.submission.compilation import CompiledWorkflow, build, read
-from coterie.store import Store, WorkflowRecord
+from coterie.store import Store, Upload, WorkflowRecord
 from coterie.topology.levels import Topology
 
 # How many texts are cached, and how many bytes of their files.
@@ -62,6 +63,8 @@ class CachedTexts:
         self._known: OrderedDict[str, Text] = OrderedDict()
         self._built: dict[str, CompiledWorkflow] = {}
         self._submitted: dict[str, FreshWorkflow] = {}
+        self._alike: dict[bytes, str] = {}  # by the digest of a text that was read here, the first workflow with it
+        self._digests: dict[str, bytes] = {}
         self._bytes = 0
         self._lock = threading.RLock()
 
@@ -100,9 +103,14 @@ class CachedTexts:
                 amendment=upload.amendment,
                 rendered=upload.rendered,
             )
-            found = read(text), upload.files
+            digest = _digest(upload)
+            with self._lock:
+                alike = self._known.get(self._alike.get(digest, ""))
+            found = alike[0] if alike else read(text), upload.files
             with self._lock:
                 self._remember(workflow, *found)
+                self._alike.setdefault(digest, workflow)
+                self._digests[workflow] = digest
         return found
 
     def built(self, workflow: str, pool: Pool, submitted: Topology) -> CompiledWorkflow:
@@ -111,6 +119,12 @@ class CachedTexts:
         if known is not None:
             return known
         text, _ = self.get(workflow)
+        with self._lock:
+            first = self._alike.get(self._digests.get(workflow, b""), "")
+            known = self.built_at_hand(first, pool, submitted)
+            if known is not None and known.workflow is text:
+                self._built[workflow] = known
+                return known
         try:
             found = build(text, pool)
         except SpecErrors:
@@ -127,6 +141,9 @@ class CachedTexts:
             self._bytes -= sum(map(len, files.values()))
             self._built.pop(workflow, None)
             self._submitted.pop(workflow, None)
+            digest = self._digests.pop(workflow, b"")
+            if self._alike.get(digest) == workflow:
+                del self._alike[digest]
 
     def _take_in(self) -> None:
         while self._fresh:
@@ -141,6 +158,12 @@ class CachedTexts:
         self._bytes += sum(map(len, files.values()))
         while len(self._known) > _TEXTS or (self._bytes > _BYTES and len(self._known) > 1):
             self.forget(next(iter(self._known)))
+
+
+def _digest(upload: Upload) -> bytes:
+    """Return what tells one text from another, with everything that it was submitted with but its files."""
+    rest = (upload.file, upload.sets, upload.set_strings, upload.amendment, upload.rendered)
+    return hashlib.sha256(upload.source + b"\0" + repr(rest).encode("utf-8", "surrogatepass")).digest()
 
 
 class PromptTexts:

@@ -1,0 +1,71 @@
+"""The removal of deleted workflows: bounded in every turn, and repeated where it fails."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from coterie.errors import Unavailable
+from coterie.service.driver import cleanup
+from coterie.service.driver.cleanup import Cleanup
+from coterie.service.driver.problems import ServiceProblems
+
+EACH_S = 0.03
+
+
+class SlowDriver:
+    """A driver that takes a moment to remove a workflow, and cannot remove some."""
+
+    def __init__(self) -> None:
+        self.seconds, self.gone, self.stuck = 1000.0, list[str](), set[str]()
+
+    def now(self) -> float:
+        return self.seconds
+
+    def forget(self, workflow: str) -> None:
+        self.seconds += EACH_S
+        if workflow in self.stuck:
+            raise Unavailable("it is in use", "")
+        self.gone.append(workflow)
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> SlowDriver:
+    found = SlowDriver()
+    monkeypatch.setattr(cleanup, "time", SimpleNamespace(monotonic=found.now))
+    return found
+
+
+def made(driver: SlowDriver, problems: ServiceProblems) -> Cleanup:
+    unused: Any = None
+    return Cleanup(unused, unused, cast("Any", [SimpleNamespace(driver=driver, problem="tasks")]), problems)
+
+
+def test_a_turn_removes_workflows_for_a_limited_time_and_the_next_goes_on(driver: SlowDriver) -> None:
+    found = made(driver, ServiceProblems(driver.now))
+    names = {f"w{number}" for number in range(50)}
+    found.deleted |= names
+    turns = 0
+    while found.deleted:
+        began = driver.seconds
+        found.forget()
+        assert driver.seconds - began < cleanup._FORGET_S + 2 * EACH_S
+        assert found.behind is bool(found.deleted)
+        turns += 1
+    assert turns > 10
+    assert sorted(driver.gone) == sorted(names)
+
+
+def test_what_cannot_be_removed_is_said_and_tried_in_a_later_turn(driver: SlowDriver) -> None:
+    problems = ServiceProblems(driver.now)
+    found = made(driver, problems)
+    driver.stuck.add("w0")
+    found.delete("w0")
+    assert [each.message for each in problems.all()] == ["it is in use"]
+    found.forget()
+    assert (found.deleted, found.behind) == ({"w0"}, False)
+    driver.stuck.clear()
+    found.forget()
+    assert (driver.gone, found.deleted) == (["w0"], set())
