@@ -266,3 +266,18 @@ def test_a_removal_ends_processes_whose_folder_is_gone(supervisor: Supervisor, t
     (root / key().path).rename(tmp_path / "elsewhere")
     supervisor.remove(key().workflow)
     assert left(root) == []
+
+
+@pytest.mark.parametrize("made", ["mkfifo ../$f", "ln -s /dev/zero ../$f", "ln -s $HOME ../$f", "mkdir ../$f"])
+def test_a_task_that_replaced_its_files_is_lost_after_a_restart_and_leaves_nothing(tmp_path: Path, made: str) -> None:
+    root, done = tmp_path / "root", tmp_path / "done"
+    names = "log log.times exit pid claim order.json stop lost"
+    first = Supervisor(root, ProcessLimits())
+    first.start([shell(f"for f in {names}; do rm -f ../$f; {made}; done; touch {done}; sleep 1000")])
+    eventually(done.exists)
+    first.close()
+    assert left(root)
+
+    with supervising(root) as supervisor:
+        assert isinstance(reached(supervisor, key(), AttemptLost), AttemptLost)
+        assert not left(root)

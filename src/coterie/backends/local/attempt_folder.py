@@ -233,19 +233,23 @@ def command_of(folder: Path) -> tuple[ProcessIdentity, float] | None:
 
 
 def end_of(folder: Path) -> AttemptEnded | AttemptLost | None:
-    """Return how an attempt ended, if it has."""
-    try:
+    """Return how an attempt ended, as far as that is recorded."""
+    with contextlib.suppress(OSError, ValueError):
         first, _, note = regular_files.text(folder / "exit").partition("\n")
         code, at, why = first.split()
         return AttemptEnded(int(code), float(at), why, note.strip(), _since(folder))
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError):
-        return AttemptLost("its result was recorded, but cannot be read")
     try:
         return AttemptLost(regular_files.text(folder / "lost").strip() or "unknown")
     except OSError:
         return None
+
+
+def damage_of(folder: Path) -> str:
+    """Return what is wrong with the result of an attempt that has no readable one; empty when there is none yet.
+
+    Its processes may still run, because a task can replace the files of its own folder.
+    """
+    return "its result was recorded, but cannot be read" if os.path.lexists(folder / "exit") else ""
 
 
 def _since(folder: Path) -> float | None:

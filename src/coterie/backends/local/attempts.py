@@ -187,6 +187,8 @@ class AttemptTable:
                     ShimProcess(handle).stop(now=False)
             elif holder == ownership.WITHDRAWN:
                 each.status = folders.ended_unstarted(each.folder)
+            elif damage := folders.damage_of(each.folder):
+                lost[each] = damage
             elif isinstance(holder, processes.ProcessIdentity):
                 lost[each] = _why_lost(holder, code)
             elif why := self._why_never(each, code):
@@ -194,7 +196,7 @@ class AttemptTable:
             each.unsure = each in lost
             if not each.unsure:
                 del self._unsure[each]
-        self._lose(lost)
+        self.lose(lost)
 
     def _why_never(self, attempt: Attempt, code: int | None) -> str:
         """Return why an unclaimed attempt will never begin; empty when it only waits."""
@@ -210,11 +212,12 @@ class AttemptTable:
     def never(self, attempt: Attempt, why: str) -> None:
         """Mark an attempt as lost before it began, unless another process began it first."""
         if folders.withdraw(attempt.folder):
-            self._lose({attempt: why})
+            self.lose({attempt: why})
         else:
             self._doubt(attempt)
 
-    def _lose(self, lost: Mapping[Attempt, str]) -> None:
+    def lose(self, lost: Mapping[Attempt, str]) -> None:
+        """Record attempts as lost, for these reasons, after the end of all their processes."""
         if not lost:
             return
         marks = {self.mark(each.key) for each in lost}

@@ -199,11 +199,16 @@ class Supervisor:
     def _read(self, workflow: str = "[!.]*") -> int:
         """Read the attempts below the root; return the last number of the start order."""
         found = [(key, path, folders.record_of(path)) for key, path in folders.folders(self._root, workflow)]
+        damaged = {}
         for key, path, record in sorted(found, key=lambda each: each[2].turn if each[2] else 0):
             attempt = Attempt(key, path, record or folders.AttemptRecord((key,), 0))
-            if record is None:
-                attempt.status = folders.end_of(path) or AttemptLost("its folder is damaged")
+            if record is None and (end := folders.end_of(path)):
+                attempt.status = end
+            elif record is None:
+                damaged[attempt] = folders.damage_of(path) or "its folder is damaged"
+                attempt.status = AttemptLost(damaged[attempt])
             self._table.add(attempt, new=False)
+        self._table.lose(damaged)
         self._advance()
         return max((record.turn for _, _, record in found if record), default=0)
 
