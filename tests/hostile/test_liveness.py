@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ from coterie.service.settings import Submission
 from coterie.service.work_process import WorkProcesses
 from coterie.store import WorkflowQuery
 from tests.eventually import eventually
-from tests.hostile.probe import PATIENCE_S, probed, sized
+from tests.hostile.probe import PATIENCE_S, TIME_LIMIT_S, probed, sized
 from tests.service.running_service import ServiceFolder, single, task, workflow
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.time_limit(TIME_LIMIT_S)]
 
 TEMPLATE = b"""default-values:
   count: 4
@@ -78,17 +78,22 @@ def unfinished(service: Service) -> list[dict[str, Any]]:
     return found
 
 
-def attacked(place: ServiceFolder, name: str, attack: Callable[[Service], object]) -> None:
-    """Probe a service during an attack, and again after a restart in its middle."""
+def attacked(
+    place: ServiceFolder,
+    name: str,
+    attack: Callable[[Service], object],
+    beside: Callable[[Service], object] = lambda _: None,
+) -> None:
+    """Probe a service during an attack, and again after a restart in its middle; `beside` is done before each probe."""
     first = started(place)
     try:
         attack(first)
-        during = probed(first)
+        during = probed(first, beside=beside)
     finally:
         first.stop()
     second = started(place)
     try:
-        after = probed(second)
+        after = probed(second, beside=beside)
         for row in unfinished(second):
             second.cancel(row["id"], force=True)
         eventually(lambda: not unfinished(second), patience_s=PATIENCE_S)
@@ -123,7 +128,7 @@ def test_one_workflow_of_many_single_tasks(place: ServiceFolder) -> None:
 
 
 def test_many_deletions(place: ServiceFolder) -> None:
-    files = sized(2000, 100_000)
+    files = sized(2000, 1_000_000)
     script = f"cd $COTERIE_OUTPUT; for i in $(seq {files // 100}); do mkdir $i; (cd $i; touch $(seq 100)); done"
 
     def attack(service: Service) -> None:
@@ -142,15 +147,48 @@ def test_hostile_requests(place: ServiceFolder) -> None:
     groups = {f"g{number}": [task(f"t{number}", "true")] for number in range(sized(600, 9000))}
     plan, burning = workflow("plan", groups, gpu=0), Submission(BURNING)
     expanding = Submission(EXPANDING, sets=(f"count={sized(600, 9000)}",))
-    service = started(place)
-    with (
-        repeated(8, lambda: service.plan(plan)),
-        repeated(8, lambda: service.plan(expanding)),
-        repeated(4, lambda: service.submit(burning)),
-    ):
-        found = probed(service)
-    service.stop()
-    found.check("hostile requests")
+    for name in ("hostile requests", "hostile requests, after a restart"):
+        service = started(place)
+        with (
+            repeated(8, lambda service=service: service.plan(plan)),  # type: ignore[misc]
+            repeated(8, lambda service=service: service.plan(expanding)),  # type: ignore[misc]
+            repeated(4, lambda service=service: service.submit(burning)),  # type: ignore[misc]
+        ):
+            found = probed(service)
+        service.stop()
+        found.check(name)
+
+
+def test_strange_files(place: ServiceFolder) -> None:
+    """Tasks that replace their logs by FIFOs, devices and links, leave very deep outputs, and flood their logs."""
+    deep = f"(cd $COTERIE_OUTPUT; for i in $(seq {sized(200, 1200)}); do mkdir d && cd -P d; done)"
+    flood = f"(head -c {sized(1, 100)}M /dev/zero | tr '\\0' x)"
+    files = "for f in log log.times exit pid claim order.json stop lost; do rm -f ../$f;"
+    made = {
+        "fifo": f"{files} mkfifo ../$f; done",
+        "device": f"{files} ln -s /dev/zero ../$f; done",
+        "link": f"{files} ln -s $HOME ../$f; done",
+        "deep": f"{deep}; {flood}",
+    }
+
+    def read(service: Service, ident: str) -> None:
+        with suppress(CoterieError):
+            service.log(ident, "t")
+
+    def attack(service: Service) -> None:
+        for name, script in made.items():
+            for number in range(sized(1, 8)):
+                done = place.folder / f"done-{name}-{number}"
+                ident = service.submit(single(name, f"{script}; touch {done}; sleep 1000", gpu=0))["id"]
+                # Its status may be unknown from here on, because its own files say nothing any more.
+                eventually(done.exists, patience_s=PATIENCE_S)
+                read(service, ident)
+
+    def read_all(service: Service) -> None:
+        for row in unfinished(service):
+            read(service, row["id"])
+
+    attacked(place, "strange files", attack, read_all)
 
 
 def test_a_short_template_for_very_many_tasks_is_worked_on_outside_the_service(
