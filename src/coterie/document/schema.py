@@ -229,8 +229,10 @@ def _wrong_type(kind: str, name: str, value: object, context: Mapping[str, Any])
         guess = nearest(value, allowed) if isinstance(value, str) else None
         hint = f"Allowed are: {', '.join(allowed)}." + (f' Did you mean "{guess}"?' if guess else "")
         return f"{name} must be {' or '.join(allowed)}, not {said(value)}", hint
-    if kind in ("too_short", "string_too_short"):
+    if kind == "too_short":
         return f"{name} must not be empty", "Add at least one entry, or remove the line."
+    if kind == "string_too_short":
+        return f"{name} must not be empty", "Write its value between the quotes."
     wanted = _WANTED.get(kind)
     if wanted is None:
         return f"{name} is not valid: {said(value)}", ""
