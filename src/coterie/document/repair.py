@@ -88,7 +88,7 @@ def _stand_ins(owner: Any, last: str | int, number: int) -> tuple[Any, ...]:  # 
     """Return the placeholders for a value, the likeliest first; texts are distinct, as names have to be."""
     text = f"repaired-{number}"
     if isinstance(owner, dict):
-        return _ABSENT, text, 1, {}, [text], [{}]
+        return _ABSENT, text, f"/{text}", 1, {}, [text], [{}]
     if isinstance(owner, list) and isinstance(last, int) and last < len(owner):
-        return text, {}, 1
+        return text, f"/{text}", {}, 1
     return ()

@@ -159,17 +159,17 @@ def test_limits_are_those_of_the_run() -> None:
 
 def test_all_that_is_wrong_is_told_at_once_and_where() -> None:
     found = faults(
-        'command: [run, "{{host:nobody}}"]',
+        "command: [run]",
         'args: ["a\\0b"]',
-        'environment: {X: "{{input:3}}"}',
-        "files: [{path: /a, contents: x}, {path: /a/b, contents: x}, {path: /c, localpath: gone}]",
+        "files: [{path: /coterie/output, contents: x}, {path: /c, localpath: gone}, {path: /d, localpath: sent}]",
+        local={"sent": b"{{host:nobody}} {{input:3}}"},
     )
     assert len(found) == 5
     for words in (
         "{{host:nobody}}",
         "zero byte",
         "{{input:3}}",
-        'folder of the file "/a/b"',
+        "also that of a folder of the task",
         "gone was not sent with the workflow",
     ):
         assert any(words in message for message in found), words

@@ -98,8 +98,18 @@ def test_anchors_and_merge_keys_may_share_parts_of_tasks() -> None:
             4,
             "command",
         ),
-        ("workflow:\n  name: w\n  tasks:\n  - {name: a, image: '', command: [x]}\n", "image must not be empty", 4, ""),
-        ("workflow:\n  name: w\n  tasks:\n  - {name: a, image: i, command: []}\n", "command must not be empty", 4, ""),
+        (
+            "workflow:\n  name: w\n  tasks:\n  - {name: a, image: '', command: [x]}\n",
+            "image must not be empty",
+            4,
+            "value",
+        ),
+        (
+            "workflow:\n  name: w\n  tasks:\n  - {name: a, image: i, command: []}\n",
+            "command must not be empty",
+            4,
+            "entry",
+        ),
         (
             "workflow:\n  name: w\n  tasks:\n  - {name: a, image: i, command: run}\n",
             'must be a list, not "run"',
@@ -128,6 +138,28 @@ def test_anchors_and_merge_keys_may_share_parts_of_tasks() -> None:
         (plain(task("a", "volumeMounts: [data]")), "must be absolute paths", 4, "/NODE-PATH:/CONTAINER-PATH"),
         (plain(task("a", "volumeMounts: [/a:/b:/c]")), "must be absolute paths", 4, ""),
         (plain(task("a", "volumeMounts: [/a, '/b:/a']")), '"/a" is mounted over twice', 4, ""),
+        (
+            plain(task("a", "files: [{path: /a/b, contents: x}, {path: //a, contents: x}]")),
+            '"/a" is a file, and',
+            4,
+            "",
+        ),
+        (plain(task("a", f"files: [{{path: /{'d' * 256}, contents: x}}]")), "more than 255 bytes", 4, "shorter"),
+        (plain(task("a", "args: ['{{input:7}}']")), '{{input:7}} is not an input of task "a"', 4, "has none"),
+        (plain(task("a"), task("b", "args: ['{{host:aa}}']")), "{{host:aa}} names no task", 5, "Known: a, b."),
+        (
+            plain(task("a", "inputs: [{url: s3://x}]", "args: ['{{input:0}}']")),
+            "{{input:0}}, which is a URL",
+            4,
+            "Mount",
+        ),
+        (
+            plain(task("a", "inputs: [{task: 'w-1:t'}]", "environment: {A: '{{input:0}}'}")),
+            "environment.A uses {{input:0}}, which is a task of another workflow",
+            4,
+            "an earlier group",
+        ),
+        (plain(task("a", "files: [{path: /a, contents: '{{host:x}}'}]")), "{{host:x}} names no task", 4, "Known: a."),
         (plain(task("osmo_ctrl")), 'the name "osmo_ctrl" is reserved', 4, "another"),
         (plain(task("1a")), 'name "1a" is not allowed', 4, "starts with a letter"),
         (plain(task("a_")), 'name "a_" is not allowed', 4, "ends with a letter or digit"),
@@ -174,6 +206,37 @@ def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
     assert len(found) == 8
     lines = [fault.place.line for fault in found if fault.place and fault.place.line]
     assert lines == [4, 4, 5, 5, 5, 7, 7, 8]
+
+
+def test_faults_between_files_come_with_those_of_single_files() -> None:
+    files = (
+        "{path: a, contents: x}",
+        "{path: /b}",
+        "{path: /b, contents: '{{host:x}}'}",
+        "{path: /c/d, contents: x}",
+        "{path: /c, contents: x}",
+    )
+    found = faults(plain(task("t", f"files: [{', '.join(files)}]", "volumeMounts: [/m, m, '/n:/m']")))
+    assert [fault.message for fault in found] == [
+        'path "a" is not an absolute path of a file',
+        'file "/b" has neither contents nor localpath',
+        '"/b" is written twice',
+        "{{host:x}} names no task of the workflow",
+        '"/c" is a file, and a folder of the file "/c/d"',
+        'volumeMounts[1] must be absolute paths, not "m"',
+        '"/m" is mounted over twice',
+    ]
+
+
+def test_a_token_that_may_name_a_faulty_task_or_input_is_no_fault_of_its_own() -> None:
+    tokens = "args: ['{{host:b}}', '{{input:0}}']"
+    found = faults(plain("{name: 1b, image: i, command: [x]}", task("t", tokens, "inputs: [{tsk: b}]")))
+    assert [fault.message for fault in found] == ['name "1b" is not allowed', 'unknown field "tsk" in "inputs[0]"']
+
+
+def test_tokens_in_files_that_are_not_text_of_the_workflow_are_left_alone() -> None:
+    files = "files: [{path: /a, contents: 'e3tob3N0Onh9fQ==', base64: true}, {path: /b, localpath: b}]"
+    assert read(plain(task("t", files, "args: ['{{output}} {{uuid}} {{workflow_id}} {{host:t}}']"))).notices == ()
 
 
 def test_very_many_faults_are_counted_instead_of_listed() -> None:

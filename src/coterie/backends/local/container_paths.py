@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from coterie.backends.local.work_order import WorkOrder
-from coterie.backends.shared.tokens import OUTPUT
 from coterie.errors import UsageError
+from coterie.frontends.workflow.tokens import OUTPUT
 
 # Characters that a path may not touch, or it is part of a longer one: /tmp/run.sh in /tmp/run.sh.old or in
 # /my/tmp/run.sh.

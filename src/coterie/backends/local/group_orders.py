@@ -11,10 +11,10 @@ from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG
 from coterie.backends.local.work_order import AttemptKey, WorkOrder, order_faults
 from coterie.backends.shared.task_environment import domain_variable, identity, reserved_notices
 from coterie.backends.shared.task_files import contents_of
-from coterie.backends.shared.tokens import INPUT, TokenReplacement, TokenValues, unread_faults, uuid_of
 from coterie.errors import Fault, NotFound, Notice, SpecErrors
 from coterie.frontends.workflow.read import Workflow, located
 from coterie.frontends.workflow.rules import WorkflowGroup, WorkflowTask
+from coterie.frontends.workflow.tokens import INPUT, TokenReplacement, TokenValues, unread_faults, uuid_of
 from coterie.frontends.workflow.values import suggestion
 
 # All tasks are on this machine, whatever nodes they represent.

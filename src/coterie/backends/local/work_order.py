@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from coterie.backends.base.settings import DEFAULT_GRACE_S, DEFAULT_LOG
-from coterie.backends.shared.tokens import OUTPUT
 from coterie.errors import UsageError
+from coterie.frontends.workflow.tokens import OUTPUT
 
 LEAST_LOG = 4096
 # Linux accepts no longer text as one word of a command, or as one variable with its name; it ends with a zero byte.

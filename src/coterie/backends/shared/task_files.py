@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import posixpath
 from collections.abc import Mapping, Sequence
 
-from coterie.backends.shared.tokens import TokenReplacement
 from coterie.errors import Fault
 from coterie.frontends.workflow.model import TaskFile
+from coterie.frontends.workflow.tokens import TokenReplacement
+from coterie.frontends.workflow.values import container_path
 
 
 def contents_of(
@@ -24,8 +24,9 @@ def contents_of(
             message = f"the contents of {file.localpath} are not Base64"
             filling.faults.append(Fault(message, path=(*filling.member.path, *place), hint=hint))
         else:
-            path = f"/{posixpath.normpath(file.path).lstrip('/')}"
-            found.append((path, filling.fill(content, *place) if isinstance(content, str) else content))
+            found.append(
+                (container_path(file.path), filling.fill(content, *place) if isinstance(content, str) else content)
+            )
     return found
 
 

@@ -100,15 +100,13 @@ class TaskSpec(DocumentModel):
     resource: str = Field("default", description="The resource spec, under resources, that says what the task needs.")
     inputs: Many[TaskInput] = Field((), description="What the task reads; an input from a task orders the groups.")
     outputs: Many[TaskOutput] = Field((), description="What the task writes to object storage.")
-    files: Annotated[Many[Annotated[TaskFile, rule(values.file)]], rule(values.files)] = Field(
-        (), description="Files put into the container."
-    )
+    files: Many[Annotated[TaskFile, rule(values.file)]] = Field((), description="Files put into the container.")
     exit_actions: Annotated[ExitActions, rule(values.exit_actions)] = Field(
         default_factory=ExitActions,
         alias="exitActions",
         description="What the task's exit codes mean.",
     )
-    volume_mounts: Annotated[Many[Mount], rule(values.mounts)] = Field(
+    volume_mounts: Many[Mount] = Field(
         (), alias="volumeMounts", description="Paths of the node mounted into the container."
     )
     credentials: dict[str, Any] = Field(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
 from coterie.document.repair import read_repaired
-from coterie.document.schema import DocumentModel, in_order, named_fields, valid
+from coterie.document.schema import MOST_FAULTS, DocumentModel, in_order, named_fields, valid
 from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.frontends.template.render import RenderedText, render
 from coterie.frontends.workflow.model import ResourceSpec, TaskSpec, WorkflowFile, WorkflowSpec
@@ -22,6 +23,7 @@ from coterie.frontends.workflow.rules import (
     resources_of,
     workflow_faults,
 )
+from coterie.frontends.workflow.tokens import token_faults
 
 if TYPE_CHECKING:
     from coterie.placement.whatif import Change
@@ -108,8 +110,9 @@ def draft_workflow(
     if repaired is None:
         return Draft(own, None)
     model, gone = repaired.content, repaired.gone
-    further = located((fault for fault in workflow_faults(model) if not follows_from(fault, gone)), document)
     teams, resources = groups_of(model), resources_of(model)
+    found = (*workflow_faults(model), *islice(token_faults(teams), MOST_FAULTS))
+    further = located((fault for fault in found if not follows_from(fault, gone)), document)
     workflow = Workflow(model.workflow, teams, resources, document, rendered=page if page.templated else None)
     if own or further:
         # A loop repeats its mistakes, and each of them is one.

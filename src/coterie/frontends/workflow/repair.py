@@ -16,11 +16,16 @@ _TIED = {
     "lead": ("lead", "name"),
     "resources": ("resource",),
 }
+# Tokens in the texts of these fields name tasks and inputs, and are unreliable where those are faulty.
+_TEXTS = frozenset({"command", "args", "environment", "files"})
+_NAMED = frozenset({"name", "tasks", "groups", "inputs", "task", "url"})
 
 
 def follows_from(fault: Fault, gone: Iterable[Path]) -> bool:
     """Return whether a fault concerns a repaired value."""
     said = fault.path
+    if said[-1] != "path" and not _TEXTS.isdisjoint(said) and any(_kind(path) in _NAMED for path in gone):
+        return True
     return overlaps(said, gone) or any(said[-1] in _TIED.get(_kind(path), ()) for path in gone)
 
 

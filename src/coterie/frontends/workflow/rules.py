@@ -1,4 +1,4 @@
-"""The rules between fields of a workflow: names, leads, resources, inputs."""
+"""The rules between fields of a workflow: names, leads, resources, inputs, paths."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import chain, islice
 from types import MappingProxyType
 
 from coterie.document.located import Path
-from coterie.document.schema import MOST_FAULTS
+from coterie.document.schema import MOST_FAULTS, said
 from coterie.errors import Fault
 from coterie.frontends.workflow.model import GroupSpec, ResourceSpec, TaskInput, TaskSpec, WorkflowFile
-from coterie.frontends.workflow.values import fold, suggestion
+from coterie.frontends.workflow.values import container_path, fold, suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,16 @@ def resources_of(file: WorkflowFile) -> Mapping[str, WorkflowResource]:
 def workflow_faults(file: WorkflowFile) -> list[Fault]:
     """Return every breach, up to a limit; faults have paths, and no places yet."""
     teams = groups_of(file)
-    found = chain(_shape(file), _names(teams), _leads(teams), _resources(file, teams), _inputs(teams))
+    members = [member for team in teams for member in team.members]
+    found = chain(
+        _shape(file),
+        _names(teams),
+        _leads(teams),
+        _resources(file, teams),
+        _inputs(teams),
+        *map(_files, members),
+        *map(_mounts, members),
+    )
     faults = list(islice(found, MOST_FAULTS))
     if next(found, None) is not None:
         faults.append(
@@ -209,6 +218,36 @@ def _input(task: str, source: str, order: Mapping[str, int], waits: Mapping[int,
         hint = "Groups are listed in the order in which they run; move that one before this one."
         return f'"{source}" as input, which is defined later', hint
     return "", ""
+
+
+def _files(member: WorkflowTask) -> Iterator[Fault]:
+    paths = [container_path(file.path) for file in member.spec.files]
+    folders = {above: path for path in paths for above in _folders(path)}
+    seen: set[str] = set()
+    for index, path in enumerate(paths):
+        where = (*member.path, "files", index, "path")
+        if path in seen:
+            yield Fault(f"{said(path)} is written twice", path=where, hint="Keep one of the two.")
+        elif path in folders:
+            message = f"{said(path)} is a file, and a folder of the file {said(folders[path])}"
+            yield Fault(message, path=where, hint="Choose another path for one of them.")
+        seen.add(path)
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders above a path, without the root."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _mounts(member: WorkflowTask) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for index, mount in enumerate(member.spec.volume_mounts):
+        target = mount.rpartition(":")[2]
+        if target in seen:
+            where = (*member.path, "volumeMounts", index)
+            yield Fault(f"{said(target)} is mounted over twice", path=where, hint="Keep one of the two.")
+        seen.add(target)
 
 
 def elsewhere(entry: TaskInput) -> bool:

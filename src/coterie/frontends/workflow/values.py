@@ -22,6 +22,7 @@ RESERVED = "osmo-ctrl"
 # A path becomes folders on a disk, below others whose names are long too; Linux has 4,096 bytes for all of them.
 LONGEST_PATH = 1024
 DEEPEST_PATH = 32
+LONGEST_STEP = 255
 
 _NAME = re.compile(r"[a-zA-Z]([a-zA-Z0-9_-]*[a-zA-Z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_.-][A-Za-z0-9_.-]*")
@@ -96,14 +97,9 @@ def mount(value: str) -> Iterator[Wrong]:
         yield from _bounded("{field}", part, ())
 
 
-def mounts(found: Sequence[str]) -> Iterator[Wrong]:
-    """Check that no two mounts take the same path in the container."""
-    return _repeated([value.rpartition(":")[2] for value in found], "is mounted over twice")
-
-
 def file(found: TaskFile) -> Iterator[Wrong]:
     """Check one file: its path and its source."""
-    path = _container_path(found.path)
+    path = container_path(found.path)
     if not found.path.startswith("/") or found.path.endswith("/") or path == "/":
         yield Wrong(f"path {said(found.path)} is not an absolute path of a file", "Example: /tmp/run.sh", ("path",))
     elif f"{path}/".startswith("/osmo/"):
@@ -112,7 +108,8 @@ def file(found: TaskFile) -> Iterator[Wrong]:
     if found.contents is not None and found.localpath is not None:
         yield Wrong(f"file {said(found.path)} has both contents and localpath", "Keep one of the two.", ("localpath",))
     if found.contents is None and found.localpath is None:
-        yield Wrong(f"file {said(found.path)} has neither contents nor localpath", "Give it one of the two.")
+        hint = "Give it one of the two."
+        yield Wrong(f"file {said(found.path)} has neither contents nor localpath", hint, ("contents",))
     if found.localpath is not None:
         yield from _local(found.localpath)
     if found.base64 and found.contents is not None and not _is_base64(found.contents):
@@ -121,11 +118,6 @@ def file(found: TaskFile) -> Iterator[Wrong]:
             "Remove base64: true if they are plain text.",
             ("contents",),
         )
-
-
-def files(found: Sequence[TaskFile]) -> Iterator[Wrong]:
-    """Check that no file is written twice."""
-    return _repeated([_container_path(each.path) for each in found], "is written twice", "path")
 
 
 def _bounded(field: str, path: str, where: tuple[str, ...]) -> Iterator[Wrong]:
@@ -137,9 +129,13 @@ def _bounded(field: str, path: str, where: tuple[str, ...]) -> Iterator[Wrong]:
     elif depth > DEEPEST_PATH:
         hint = f"At most {DEEPEST_PATH} folders are allowed."
         yield Wrong(f"{field} {said(path)} is {depth:,} folders deep", hint, where)
+    elif any(len(part.encode("utf-8", "replace")) > LONGEST_STEP for part in path.split("/")):
+        hint = f"At most {LONGEST_STEP} are allowed. Choose a shorter one."
+        yield Wrong(f"{field} {said(path)} has a name of more than {LONGEST_STEP} bytes", hint, where)
 
 
-def _container_path(path: str) -> str:
+def container_path(path: str) -> str:
+    """Return the path of a file without detours."""
     # POSIX leaves open what two leading slashes mean; in a container they mean one.
     return f"/{posixpath.normpath(path).lstrip('/')}"
 
@@ -163,14 +159,6 @@ def _is_base64(contents: str) -> bool:
     except (binascii.Error, ValueError):
         return False
     return True
-
-
-def _repeated(paths: Sequence[str], what: str, *below: str) -> Iterator[Wrong]:
-    seen: set[str] = set()
-    for index, path in enumerate(paths):
-        if path in seen:
-            yield Wrong(f"{said(path)} {what}", "Keep one of the two.", (index, *below))
-        seen.add(path)
 
 
 def exit_codes(value: str) -> Iterator[Wrong]:

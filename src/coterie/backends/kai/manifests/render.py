@@ -20,13 +20,13 @@ from coterie.backends.shared import compute_domains
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.task_environment import RESERVED, identity
 from coterie.backends.shared.task_files import contents_of
-from coterie.backends.shared.tokens import OUTPUT, TokenReplacement, TokenValues, unread_faults, uuid_of
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, NotFound, Notice, SpecErrors
 from coterie.frontends.grove.topology import ClusterTopology
 from coterie.frontends.workflow.lower import LoweredWorkflow
 from coterie.frontends.workflow.read import Workflow, located
 from coterie.frontends.workflow.rules import WorkflowGroup, WorkflowTask
+from coterie.frontends.workflow.tokens import OUTPUT, TokenReplacement, TokenValues, unread_faults, uuid_of
 from coterie.frontends.workflow.values import suggestion
 from coterie.gang.tree import Gang, Task
 from coterie.topology.cluster import Cluster

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.shared.manifest_text import Manifest
-from coterie.backends.shared.tokens import TokenReplacement
 from coterie.errors import Fault
+from coterie.frontends.workflow.tokens import TokenReplacement
 
 # The size limit of one ConfigMap or Secret.
 MOST_BYTES = 1 << 20

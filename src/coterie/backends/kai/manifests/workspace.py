@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.shared.manifest_text import Manifest
-from coterie.backends.shared.tokens import INPUT, OUTPUT
 from coterie.errors import Fault
 from coterie.frontends.workflow.rules import WorkflowTask
+from coterie.frontends.workflow.tokens import INPUT, OUTPUT
 
 VOLUME = "workspace"
 

@@ -1,4 +1,4 @@
-"""Tokens such as `{{host:worker0}}`, replaced by their values on the task's node.
+"""Tokens such as `{{host:worker0}}`, checked with the workflow and replaced by their values on the task's node.
 
 All of them are known beforehand: the backend defines the names of hosts, and outputs and inputs are folders of the
 task. Nothing is random: the uuid is derived from the workflow's identity.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coterie.document.located import Path
 from coterie.errors import Fault, field_path
-from coterie.frontends.workflow.rules import WorkflowTask, elsewhere
+from coterie.frontends.workflow.rules import WorkflowGroup, WorkflowTask, elsewhere
 from coterie.frontends.workflow.values import suggestion
 
 OUTPUT = "/coterie/output"
@@ -104,6 +104,29 @@ def unread_faults(filling: TokenReplacement) -> Iterator[Fault]:
             hint="Mount a folder that has the data (volumeMounts: [/data:/data]) and read it there, "
             "or name a task of an earlier group as input (inputs: [{task: NAME}]).",
         )
+
+
+def token_faults(teams: Sequence[WorkflowGroup]) -> Iterator[Fault]:
+    """Yield the tokens of a workflow that no backend can replace; files beside the workflow file are not read."""
+    members = [member for team in teams for member in team.members]
+    values = TokenValues("", "", {member.name: "" for member in members})
+    for member in members:
+        filling = TokenReplacement(values, member)
+        for text, below in _texts(member):
+            if "{{" in text:
+                filling.fill(text, *below)
+        yield from (*filling.faults, *unread_faults(filling))
+
+
+def _texts(member: WorkflowTask) -> Iterator[tuple[str, Path]]:
+    """Yield the texts of a task in which tokens are replaced, each with its path in the task."""
+    spec = member.spec
+    for name, words in (("command", spec.command), ("args", spec.args)):
+        yield from ((word, (name, index)) for index, word in enumerate(words))
+    yield from ((value, ("environment", name)) for name, value in spec.environment.items())
+    for index, file in enumerate(spec.files):
+        if file.contents is not None and not file.base64:
+            yield file.contents, ("files", index, "contents")
 
 
 def uuid_of(namespace: str, workflow: str) -> str:
