@@ -250,6 +250,21 @@ def test_the_cluster_of_the_pool_is_read_as_plan_reads_it(folder: Path) -> None:
     assert found[0]["spec"]["levels"] == [{"nodeLabel": "example.com/rack"}]
 
 
+def test_a_missing_kubeconfig_keeps_nobody_from_rendering(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(folder / "kubeconfig"))
+    (folder / "coterie.yaml").write_text(
+        "backends: {prod: {scheduler: kai, context: prod}}\npools: {one: {topology_keys: [{key: rack, label: r}]}}\n"
+    )
+
+    done = render("flow.yaml", "--config", "coterie.yaml", "-o", "name")
+    named = render("flow.yaml", "--config", "coterie.yaml", "--cluster", "context:prod")
+
+    assert done.exit_code == 0
+    assert "warning[ClusterUnread]: the cluster of the pool, context:prod, was not read" in done.stderr
+    assert "there is no kubeconfig" in done.stderr
+    assert (named.exit_code, named.stdout) == (2, "")
+
+
 def test_a_cluster_that_does_not_answer_keeps_nobody_from_rendering(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ from coterie.frontends.grove.topology import ClusterTopology
 from coterie.frontends.workflow.lower import lower
 from coterie.frontends.workflow.read import Workflow
 from coterie.inspection.labels import guessed_notices
+from coterie.kube.kubeconfig import NoKubeconfig
 from coterie.planning.inputs import (
     TopologyChoice,
     all_topologies,
@@ -181,7 +182,7 @@ def _snapshot(
         return None, ()  # there is no such pool, which is reported later, or its backend names no cluster
     try:
         return collect(faults, lambda: read_source(own)), ()
-    except Unavailable as error:
+    except (Unavailable, NoKubeconfig) as error:
         message = f"the cluster of the pool, {own}, was not read, so nothing is known about its nodes and pods: {error}"
         return None, (Notice("ClusterUnread", message),)
 
