@@ -130,11 +130,15 @@ class Notice:
 
 
 class CoterieError(Exception):
-    """The base of all exceptions raised on purpose; its text is one line, ready for `error: …`."""
+    """The base of all exceptions raised on purpose; its text is one line, ready for `error: …`.
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    `file` is the file that cannot be used as a whole.
+    """
+
+    def __init__(self, message: str, hint: str = "", *, file: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+        self.file = file
 
 
 class SpecErrors(CoterieError):  # noqa: N818 - it carries many

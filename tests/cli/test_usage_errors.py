@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +63,15 @@ def test_a_file_that_is_missing_is_json_where_json_is_asked_for() -> None:
     assert (done.code, done.err) == (4, "")
     assert error["code"] == "NotFound"
     assert "missing.yaml" in error["message"]
+    assert (error["file"], error["line"]) == ("missing.yaml", None)
+
+
+@pytest.mark.parametrize("command", ["plan", "validate", "check", "run"])
+def test_a_file_that_cannot_be_read_is_named_in_json(command: str, tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing.yaml"):
+        (error,) = json.loads(call(command, path, "-o", "json").out)["errors"]
+
+        assert error["file"] == str(path)
 
 
 @pytest.mark.parametrize(

@@ -36,18 +36,18 @@ def read_bytes(path: str, stdin: BinaryIO, limit: int = DEFAULT_LIMIT) -> bytes:
     try:
         found = Path(path).stat()
         if stat.S_ISDIR(found.st_mode):
-            raise UsageError(f"{path} is a directory", hint="Name a file in it.")
+            raise UsageError(f"{path} is a directory", hint="Name a file in it.", file=path)
         if stat.S_ISREG(found.st_mode) and found.st_size > limit:
-            raise UsageError(_too_large(path, found.st_size, limit), hint=_SHRINK)
+            raise UsageError(_too_large(path, found.st_size, limit), hint=_SHRINK, file=path)
         with Path(path).open("rb") as file:
             return _up_to(file, limit, path)
     except FileNotFoundError:
         hint = 'Check the name; "-" reads standard input.'
-        raise NotFound(f"there is no file {path}", hint=_neighbour(path) or hint) from None
+        raise NotFound(f"there is no file {path}", hint=_neighbour(path) or hint, file=path) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not a file name"
         message = f"{path!r} cannot be read: {reason[:1].lower()}{reason[1:]}"
-        raise UsageError(message, "Check the name and that you may read the file.") from None
+        raise UsageError(message, "Check the name and that you may read the file.", file=path) from None
 
 
 def _up_to(stream: BinaryIO, limit: int, name: str) -> bytes:
@@ -56,7 +56,7 @@ def _up_to(stream: BinaryIO, limit: int, name: str) -> bytes:
     for chunk in _chunks(stream):
         size += len(chunk)
         if size > limit:
-            raise UsageError(_too_large(name, None, limit), hint=_SHRINK)
+            raise UsageError(_too_large(name, None, limit), hint=_SHRINK, file=name)
         chunks.append(chunk)
     return b"".join(chunks)
 

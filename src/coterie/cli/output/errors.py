@@ -112,8 +112,8 @@ def error_data(error: CoterieError) -> dict[str, Any]:
 
     if isinstance(error, SpecErrors):
         return errors_json(error.faults)
-    nowhere = {"file": None, "line": None, "column": None}
-    return errors_json([], [{"code": _name_of(error), "message": str(error), **nowhere, "hint": error.hint}])
+    place = {"file": error.file, "line": None, "column": None}
+    return errors_json([], [{"code": _name_of(error), "message": str(error), **place, "hint": error.hint}])
 
 
 def code_of(error: CoterieError) -> Exit:
