@@ -184,7 +184,7 @@ WRONG: list[tuple[str, str, list[tuple[str, int, str]]]] = [
         "a bad quantity",
         "nodes: [{name: n1, cpu: many, memory: [1], gpu: 1.5, pods: -1}]",
         [
-            ('"many" is not a quantity: write a number with a suffix', 1, ""),
+            ('"many" is not a quantity of cpu: write a number with a suffix', 1, ""),
             ("nodes[0].memory must be a quantity, not a list", 1, "500m"),
             ("1.5 of nvidia.com/gpu is not a whole number", 1, ""),
             ("-1 is negative: an amount of pods is zero or more", 1, ""),

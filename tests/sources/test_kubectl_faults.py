@@ -95,9 +95,17 @@ BROKEN: list[tuple[str, bytes, str]] = [
     ),
     (
         "a quantity that is none",
-        listing(node(allocatable={"cpu": "lots"})),
+        listing(node(allocatable={"cpu": 8, "memory": "lots"})),
         (
-            'node "n1": status.allocatable: "lots" is not a quantity: '
+            'node "n1": status.allocatable: "lots" is not a quantity of memory: '
+            'write a number with a suffix such as "m", "k", "M", "G", "Ki", "Mi" or "Gi"'
+        ),
+    ),
+    (
+        "a request that is no quantity",
+        listing(node(), pod(containers=[{"resources": {"requests": {"nvidia.com/gpu": "eight"}}}])),
+        (
+            'pod "default/p1": requests: "eight" is not a quantity of nvidia.com/gpu: '
             'write a number with a suffix such as "m", "k", "M", "G", "Ki", "Mi" or "Gi"'
         ),
     ),

@@ -33,19 +33,22 @@ _FULL = re.compile(
 _HINT = 'write a number with a suffix such as "m", "k", "M", "G", "Ki", "Mi" or "Gi"'
 
 
-def parse_quantity(text: Quantity) -> int | Fraction:
-    """Return the exact value of a quantity; raise ValueError with one clear sentence for an invalid one."""
+def parse_quantity(text: Quantity, resource: str = "") -> int | Fraction:
+    """Return the exact value of a quantity; raise ValueError with one clear sentence for an invalid one.
+
+    The sentence names the resource, where it is given.
+    """
     if isinstance(text, bool):
-        raise ValueError(f"{str(text).lower()} is not a quantity: {_HINT}")  # noqa: TRY004 - one kind of error for callers
+        raise _invalid(str(text).lower(), resource)
     if isinstance(text, int):
         return text
     if isinstance(text, float):
-        return _of_float(text)
+        return _of_float(text, resource)
     if (common := _COMMON.fullmatch(text)) and (factor := _WHOLE.get(common[2])):
         return int(common[1]) * factor
     found = _FULL.fullmatch(text)
     if found is None or not (found["whole"] or found["part"]):
-        raise ValueError(f'"{_shown(text)}" is not a quantity: {_HINT}')
+        raise _invalid(f'"{_shown(text)}"', resource)
     digits, part = found["whole"] or "", found["part"] or ""
     number = Fraction(int(digits + part), 10 ** len(part))
     suffix = found["suffix"] or ""
@@ -67,7 +70,7 @@ def amount(resource: str, quantity: Quantity, *, offered: bool = False) -> int:
     An amount beyond the int64 range is an error in a request, and counts as the largest amount in allocatable. Raises
     ValueError for such requests, for negative amounts and for text that is not a quantity.
     """
-    value = parse_quantity(quantity)
+    value = parse_quantity(quantity, resource)
     if value < 0:
         raise ValueError(f"{_shown(quantity)} is negative: an amount of {resource} is zero or more")
     if resource == CPU:
@@ -79,9 +82,13 @@ def amount(resource: str, quantity: Quantity, *, offered: bool = False) -> int:
     return math.floor(value) if offered else math.ceil(value)
 
 
-def _of_float(number: float) -> int | Fraction:
+def _invalid(said: str, resource: str) -> ValueError:
+    return ValueError(f"{said} is not a quantity{f' of {resource}' if resource else ''}: {_HINT}")
+
+
+def _of_float(number: float, resource: str) -> int | Fraction:
     if not math.isfinite(number):
-        raise ValueError(f"{number} is not a quantity: {_HINT}")
+        raise _invalid(str(number), resource)
     # The shortest text of a float is the number as it was written: 0.1 is a tenth, not 0.1000000000000000055.
     value = Fraction(repr(number))
     return value.numerator if value.denominator == 1 else value
