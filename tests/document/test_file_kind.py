@@ -46,6 +46,9 @@ def test_a_file_of_another_kind_is_named_as_such(given: FileKind, wanted: FileKi
 
     assert fault.message == f"this is {given}, not {wanted}"
     assert fault.hint
+    if (given, wanted) == (FileKind.KUBERNETES, FileKind.WORKFLOW):  # submit and run have no such option
+        assert "Only workflows are submitted and run." in fault.hint
+        assert "`coterie validate`" in fault.hint
     assert fault.place
     assert fault.place.file == "file.yaml"
 

@@ -36,6 +36,11 @@ _HINTS = {
     ),
 }
 
+_NOT_RUN = (
+    "Only workflows are submitted and run. `coterie plan`, `coterie validate` and `coterie render` also take "
+    "PodCliqueSets and graph deployments; a snapshot of a cluster belongs to `coterie plan FILE --cluster SNAPSHOT`."
+)
+
 
 def kind_of(data: bytes) -> FileKind | None:
     """Return the only kind whose fields are at the top level of a text; None where no kind or several match."""
@@ -60,4 +65,5 @@ def expect(wanted: FileKind, data: bytes, file: str) -> None:
 
 def mismatch(kind: FileKind, wanted: FileKind, file: str) -> SpecErrors:
     """Return the error about a file of one kind where another is wanted."""
-    return SpecErrors([Fault(f"this is {kind}, not {wanted}", hint=_HINTS[kind], place=Place(file))])
+    hint = _NOT_RUN if (kind, wanted) == (FileKind.KUBERNETES, FileKind.WORKFLOW) else _HINTS[kind]
+    return SpecErrors([Fault(f"this is {kind}, not {wanted}", hint=hint, place=Place(file))])
