@@ -224,6 +224,15 @@ def test_files_of_other_kinds_are_passed_over_with_a_word(shelf: SampleFolder) -
     assert [each["name"] for each in said["files"]] == [None, None]
 
 
+def test_a_snapshot_of_a_cluster_is_not_said_to_be_valid(shelf: SampleFolder) -> None:
+    items = [{"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}} for kind in ("Node", "Pod", "Node")]
+    shelf.file("fleet.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    done = call("validate", "fleet.json", cwd=shelf.folder)
+    assert (done.code, done.out.splitlines()[-1]) == (0, "1 file, 0 objects: nothing to validate; 0 faults, 1 warning.")
+    assert "ignored: 2 Node, 1 Pod; nodes and pods are a snapshot of a cluster" in done.err
+    assert "--cluster" in done.err
+
+
 def test_one_torn_file_does_not_hide_what_is_wrong_with_others(shelf: SampleFolder) -> None:
     shelf.file("torn.yaml", "apiVersion: grove.io/v1alpha1\nkind: [\n")
     shelf.file("several.yaml", text(packed("rak"), dynamo.changed(dynamo.beta(), put("spec.replica", 1))))
@@ -305,3 +314,26 @@ def test_the_step_of_the_documentation_judges_what_a_branch_changes(tmp_path: Pa
     (tmp_path / "deploy" / "new.yaml").write_bytes((EXAMPLES / "09-scaling-groups" / "podcliqueset.yaml").read_bytes())
     commit(example / "deployment.yaml")
     assert run().returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ('command: ["{{input:7}}"]', "{{input:7}} is not an input"),
+        ('command: ["{{host:zz}}"]', "{{host:zz}} names no task"),
+        ('command: ["{{input:0}}"], inputs: [{url: s3://x}]', "which is a URL"),
+        ("command: [x], files: [{path: /a, contents: x}, {path: /a/b, contents: x}]", "a folder of the file"),
+    ],
+)
+def test_a_workflow_that_no_backend_runs_is_refused_by_every_command(
+    desk: SampleFolder, fields: str, words: str
+) -> None:
+    flow = desk.file("w.yaml", f"workflow:\n  name: w\n  tasks:\n  - {{name: t, image: i, {fields}}}\n")
+    commands = (("validate", flow), ("plan", flow, "--cluster", desk.cluster), ("run", flow, "--cluster", desk.cluster))
+    answers = [call(*each, "-o", "json") for each in commands]
+
+    assert [done.code for done in answers] == [3, 3, 3]
+    for done in answers:
+        [fault] = json.loads(done.out)["errors"]
+        assert words in fault["message"]
+        assert (fault["code"], fault["file"], fault["line"]) == ("InvalidSpec", str(flow), 4)

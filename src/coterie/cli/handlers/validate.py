@@ -134,7 +134,8 @@ def _summary(options: ValidateOptions, found: Validation) -> str:
     bad = sum(1 for each in found.judgements if each.faults)
     head = f"{count(len(dict.fromkeys(options.files)), 'file')}, {count(len(objects), 'object')}{changes}"
     tail = f"{count(len(found.faults), 'fault')}, {count(len(found.notices), 'warning')}"
-    return f"{head}: {'valid' if found.valid else f'{bad} refused'}; {tail}."
+    verdict = "valid" if any(each.name for each in found.judgements) else "nothing to validate"
+    return f"{head}: {verdict if found.valid else f'{bad} refused'}; {tail}."
 
 
 def _changes(objects: Sequence[Judgement]) -> str:

@@ -335,10 +335,14 @@ def _repeated(resources: Sequence[Resource]) -> Iterator[Fault]:
             yield field_fault(FieldError.DUPLICATE, path, message, hint).at(resource.document.place(path))
 
 
+_SNAPSHOT = frozenset({"Node", "Pod"})
+
+
 def _ignored(objects: Sequence[Resource]) -> Iterator[Notice]:
     if others := [each for each in objects if each.kind not in DEVICE_KINDS]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(each.kind for each in others).items()))
         kinds = kinds if len(kinds) <= 200 else f"{kinds[:199]}…"
-        yield Notice(
-            "KindsIgnored", f"ignored, because Coterie does not read them: {kinds}", others[0].document.place(())
-        )
+        message = f"ignored, because Coterie does not read them: {kinds}"
+        if any(each.kind in _SNAPSHOT for each in others):
+            message = f"ignored: {kinds}; nodes and pods are a snapshot of a cluster, which is passed with --cluster"
+        yield Notice("KindsIgnored", message, others[0].document.place(()))
