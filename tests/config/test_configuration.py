@@ -163,6 +163,16 @@ def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
     assert [fault.place.line for fault in caught.value.faults if fault.place] == [2, 4, 6, 7]
 
 
+def test_a_faulty_field_of_a_backend_hides_no_unknown_backend() -> None:
+    text = "backends:\n  b: {scheduler: local, clustr: x}\npools:\n  p: {backend: zz}\n  q: {backend: b}\n"
+    with pytest.raises(SpecErrors) as caught:
+        read_config(text.encode(), "c")
+    assert [fault.message for fault in caught.value.faults] == [
+        'unknown field "clustr" in "b"',
+        'there is no backend "zz"',
+    ]
+
+
 def test_minus_one_is_no_limit() -> None:
     text = pool("gpus: {guarantee: -1, limit: -1, weight: 1}")
     assert read_config(text.encode(), "c").pools["p"].gpus == GpuQuota(None, None, 1)

@@ -238,8 +238,11 @@ def _advice(model: type[DocumentModel] | None, word: str) -> str:
 
 def _follows_from(fault: Fault, gone: Collection[Path]) -> bool:
     """Return whether a fault concerns a repaired value; without its backend, a pool's faults are not reliable."""
-    lost = any(path[0] == "backends" for path in gone)
-    return overlaps(fault.path, gone) or (lost and fault.path[-1] in ("backend", "topology", "topology_keys", "nvlink"))
+    lost = [path for path in gone if path[0] == "backends"]
+    if fault.path[-1] == "backend":  # the name of a backend with a faulty field is known
+        lost = [path for path in lost if len(path) <= 2]
+    unreliable = lost and fault.path[-1] in ("backend", "topology", "topology_keys", "nvlink")
+    return overlaps(fault.path, gone) or bool(unreliable)
 
 
 def _backend_faults(name: str, backend: BackendModel) -> Iterator[Fault]:
