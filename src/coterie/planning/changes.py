@@ -30,6 +30,9 @@ class WhatIf:
 
 
 AS_IT_IS = WhatIf()
+_SHOWN = 16
+# A comparison with more names takes too long.
+_COMPARED = 1000
 
 
 def parse_changes(ask: WhatIf, workloads: Sequence[Workload], cluster: Cluster) -> tuple[Change, ...]:
@@ -49,8 +52,10 @@ def parse_changes(ask: WhatIf, workloads: Sequence[Workload], cluster: Cluster) 
 def _known(kind: str, word: str, known: Iterable[str]) -> str:
     words = sorted(known)
     if word not in words:
-        listed = f"Known: {', '.join(words)}." if words and len(words) <= 16 else ""
-        raise NotFound(f'there is no {kind} "{word}"', f"{did_you_mean(word, words)} {listed}".strip())
+        more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
+        listed = f"Known: {', '.join(words[:_SHOWN])}{more}." if words else f"There are no {kind}s."
+        guess = did_you_mean(word, words) if len(words) <= _COMPARED else ""
+        raise NotFound(f'there is no {kind} "{word}"', f"{guess} {listed}".strip())
     return word
 
 

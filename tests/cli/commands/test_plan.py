@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 
 import pytest
@@ -173,6 +174,17 @@ def test_a_call_that_cannot_be_carried_out_says_so_in_a_line_and_a_hint(
 
     assert (done.code, done.out) == (code, "")
     assert quiet(done, *words), done.err
+
+
+def test_an_unknown_holder_is_answered_with_the_known_ones(desk: SampleFolder) -> None:
+    nodes = "nodes: [{name: n1, gpu: 32}]\n"
+    pods = "".join(f"- {{owner: wf-{number:02}, node: n1, gpu: 1}}\n" for number in range(20))
+    crowded, empty = desk.file("crowded.yaml", f"{nodes}pods:\n{pods}"), desk.file("empty.yaml", nodes)
+    flow = desk.flow(1, topology="")
+    hints = [call("plan", flow, "--cluster", each, "--without", "zz").err for each in (crowded, empty)]
+
+    assert re.search(r"hint: Known: wf-00, wf-01, .*, wf-15 and 4 more\.", hints[0])
+    assert "hint: There are no holders." in hints[1]
 
 
 def test_all_faults_of_all_files_are_reported_at_once(desk: SampleFolder) -> None:
