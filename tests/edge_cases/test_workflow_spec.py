@@ -145,7 +145,9 @@ CASES = [
     Case("T078-zero", ONE + "  timeout: {exec_timeout: 0}\n", "more than zero"),
     Case("T078-zero-span", ONE + "  timeout: {queue_timeout: 0h}\n", "more than zero"),
     Case("T078-negative", ONE + "  timeout: {queue_timeout: -5}\n", "more than zero"),
-    Case("T078-bare-text", ONE + "  timeout: {exec_timeout: '90'}\n", "must be a time such as 10h5m", hint="Units are"),
+    Case(
+        "T078-bare-text", ONE + "  timeout: {exec_timeout: '90'}\n", "must be a time such as 10h5m", hint="Write 90s."
+    ),
     Case("T078-empty", ONE + "  timeout: {exec_timeout: ''}\n", "must be a time such as 10h5m"),
     Case("T078-endless", ONE + "  timeout: {exec_timeout: 999999999d}\n", "too long"),
     Case("T078-clamped", ONE + "  timeout: {exec_timeout: 2h}\n", notice="TimeoutClamped", pool=SHORT),

@@ -7,7 +7,8 @@ import re
 _SPAN = re.compile(r"(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _LONGEST = 10 * 365 * 86400
-_HINT = "Units are d, h, m and s, in this order: 1d, 10h5m, 90s. A plain number is seconds."
+_UNITS_HINT = "Units are d, h, m and s, in this order: 1d, 10h5m, 90s."
+_HINT = f"{_UNITS_HINT} A plain number is seconds."
 
 
 class SpanError(ValueError):
@@ -25,7 +26,8 @@ def read_span(value: object, shown: str) -> int:
     else:
         found = _SPAN.fullmatch(value) if isinstance(value, str) and value else None
         if found is None:
-            raise SpanError(f"{{field}} must be a time such as 10h5m, not {shown}", _HINT)
+            hint = f"Write {value}s. {_UNITS_HINT}" if isinstance(value, str) and value.isdecimal() else _HINT
+            raise SpanError(f"{{field}} must be a time such as 10h5m, not {shown}", hint)
         seconds = sum(int(part or 0) * unit for part, (_, unit) in zip(found.groups(), _UNITS, strict=True))
     if seconds <= 0:
         raise SpanError(f"{{field}} must be more than zero, but is {shown}", "Remove the line for no limit.")
