@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,25 @@ def test_a_condition_and_each_of_its_reasons_are_explained_on_one_page(condition
     assert f"| {reason} |" in done.out
     assert done.out == call("explain", condition).out
     assert f"  {condition} " in call("explain").out
+
+
+def codes() -> Iterator[str]:
+    """Yield the codes of errors in JSON output and in answers of the API."""
+    commands = (ROOT / "src/coterie/cli/output/errors.py").read_text(encoding="utf-8")
+    yield from re.findall(r'\(Exit\.[A-Z_]+, "([A-Za-z]+)"\)', commands)
+    for source in (ROOT / "src/coterie/service/api").rglob("*.py"):
+        text = source.read_text(encoding="utf-8")
+        yield from re.findall(r'\b[45][0-9]{2}[:,] "([A-Z][A-Za-z]+)"', text)
+        yield from re.findall(r'^_INVALID = "([A-Za-z]+)"', text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("code", ["Failed", *sorted(set(codes()))])
+def test_every_code_of_an_error_has_an_explanation(code: str) -> None:
+    done = call("explain", code)
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"# {code}\n")
+    assert f"  {code} " in call("explain").out
 
 
 def test_a_reason_is_found_however_it_is_written() -> None:

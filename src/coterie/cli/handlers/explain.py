@@ -1,4 +1,4 @@
-"""`coterie explain`: the page of a reason, a condition or a warning, or the meaning of a field."""
+"""`coterie explain`: the page of a reason, a condition, an error or a warning, or the meaning of a field."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(topic: str | None, output: Output) -> None:
         return
     found = _found(topic)
     if found is None:
-        known = [*(reason.value for reason in Reason), *_conditions(), *_warnings()]
+        known = [*(reason.value for reason in Reason), *_conditions(), *_sections("warnings"), *_sections("errors")]
         close = [word for word in (nearest(topic, known), *_alike(topic)) if word]
         reasons = ", ".join(reason.value for reason in Reason)
         hint = f"Did you mean {' or '.join(close[:3])}?" if close else f"Reasons are: {reasons}."
@@ -42,9 +42,9 @@ def _found(topic: str) -> tuple[str, str, list[str]] | None:
     on the condition's page.
     """
     reasons = [reason.value for reason in Reason]
-    conditions, warnings = _conditions(), _warnings()
+    conditions, warnings, errors = _conditions(), _sections("warnings"), _sections("errors")
     # A field may have the name of a reason, except for its first letter: nodesExcluded.
-    field = None if topic in reasons or topic in conditions or topic in warnings else _field(topic)
+    field = None if topic in {*reasons, *conditions, *warnings, *errors} else _field(topic)
     if field:
         return field.path, "field", list(_lines(field))
     folded = topic.casefold()
@@ -52,8 +52,9 @@ def _found(topic: str) -> tuple[str, str, list[str]] | None:
         return name, "reason", [_page(name).rstrip()]
     if name := next((name for name in conditions if folded == name.casefold()), None):
         return conditions[name], "condition", [_page(conditions[name]).rstrip()]
-    if name := next((name for name in warnings if folded == name.casefold()), None):
-        return name, "warning", [f"# {name}\n\n{warnings[name]}"]
+    for kind, sections in (("warning", warnings), ("error", errors)):
+        if name := next((name for name in sections if folded == name.casefold()), None):
+            return name, kind, [f"# {name}\n\n{sections[name]}"]
     return None
 
 
@@ -80,6 +81,7 @@ def _topics() -> Iterator[str]:
     titles = {
         "reason": "Reasons:",
         "condition": "Conditions of ClusterTopologies, PodCliqueSets and graph deployments:",
+        "error": "Other codes of errors:",
         "warning": "Warnings:",
         "field": "Fields, each with its subfields, such as workflow.groups.tasks:",
     }
@@ -95,16 +97,17 @@ def _all_topics() -> Iterator[tuple[str, str, str]]:
         yield "reason", reason.value, _first_sentence(_page(reason.value).partition("\n\n")[2])
     for name in REASONS:
         yield "condition", name, _first_sentence(_page(name).partition("\n\n")[2])
-    for name, text in _warnings().items():
-        yield "warning", name, _first_sentence(text)
+    for kind in ("error", "warning"):
+        for name, text in _sections(f"{kind}s").items():
+            yield kind, name, _first_sentence(text)
     for name in dict.fromkeys(path.partition(".")[0] for path in all_fields()):
         if field := describe_field(name):
             yield "field", name, field.description
 
 
-def _warnings() -> dict[str, str]:
-    """Return the text about each warning, by its code."""
-    page = (files("coterie") / "pages" / "warnings.md").read_text(encoding="utf-8")
+def _sections(name: str) -> dict[str, str]:
+    """Return the text about each warning or error, by its code, from the page about all of them."""
+    page = _page(name)
     sections = (section.partition("\n") for section in page.split("\n## ")[1:])
     return {name.strip(): text.strip() for name, _, text in sections}
 
