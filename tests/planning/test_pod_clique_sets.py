@@ -72,8 +72,22 @@ def test_a_fault_by_levels_that_stand_in_for_a_topology_tells_so(data: Data) -> 
     [mistaken] = faults(data, ZONES)
     [known] = faults(data, ZONES, {"t": ZONES})
 
+    assert mistaken.message.startswith('the ClusterTopology "t" was not given, and the levels used instead have no ')
+    assert known.message.removeprefix("the ").startswith('ClusterTopology "t" has no ')
     assert mistaken.hint.endswith(assumed)
     assert mistaken.hint.removesuffix(f" {assumed}") == known.hint
+
+
+@pytest.mark.parametrize("data", [SET, GRAPH], ids=["set", "graph"])
+def test_validation_by_levels_of_the_call_says_nothing_about_a_topology_that_nobody_gave(
+    tmp_path: Path, data: Data
+) -> None:
+    (tmp_path / "f.yaml").write_text(json.dumps(data), encoding="utf-8")
+    done = call("validate", "f.yaml", "--levels", "zone=z", "-o", "json", cwd=tmp_path)
+    [fault] = json.loads(done.out)["errors"]
+
+    assert fault["code"] == "UnknownLevel"
+    assert fault["message"].startswith('the ClusterTopology "t" was not given, and the levels used instead have no ')
 
 
 @pytest.mark.parametrize("data", [SET, GRAPH], ids=["set", "graph"])

@@ -135,7 +135,8 @@ def judge_set(new: Resource, old: Resource | None, knowledge: KnownTopologies, s
     known, assumed = knowledge.of(_named(pcs))
     said = _set(pcs, before, known, site)
     refused = () if before else new.located(domain_faults(set_domains(pcs), site.domains))
-    faults = _with_domains(said.faults, refused)
+    found = [assumed_fault(fault, _named(pcs)) for fault in said.faults] if assumed else said.faults
+    faults = _with_domains(found, refused)
     return ObjectVerdict(faults, _placed(new, (*unread, *assumed, *_once(said.notices, assumed))))
 
 
@@ -155,9 +156,20 @@ def judge_graph(new: Resource, old: Resource | None, knowledge: KnownTopologies,
         lost = () if faults else live_faults(graph, known, site.graphs)
     notices = (*unread, *assumed, *graph_rules.warnings(graph, known, site.graphs), *map(_lost, lost))
     if faults:
-        return ObjectVerdict(tuple(faults), _placed(new, _once(notices, assumed)))
+        found = [assumed_fault(fault, names) for fault in faults] if assumed else faults
+        return ObjectVerdict(tuple(found), _placed(new, _once(notices, assumed)))
     below = _behind(graph, before, knowledge, site)
     return ObjectVerdict(below.faults, _placed(new, _once((*notices, *below.notices), assumed)))
+
+
+def assumed_fault(fault: Fault, names: Iterable[str]) -> Fault:
+    """Return a fault by levels that stand in for one of these topologies, of which nothing else is known."""
+    for name in names:
+        before, found, rest = fault.message.partition(f'ClusterTopology "{name}" has no ')
+        if found and before in {"", "the "}:
+            message = f'the ClusterTopology "{name}" was not given, and the levels used instead have no {rest}'
+            return replace(fault, message=message)
+    return fault
 
 
 def _with_domains(faults: Sequence[Fault], refused: Sequence[Fault]) -> tuple[Fault, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from coterie.backends.base import registry
 from coterie.config.configuration import Pool
 from coterie.errors import Fault, Notice, SpecErrors
+from coterie.frontends.admission import assumed_fault
 from coterie.frontends.dynamo.lower import lower_graph
 from coterie.frontends.dynamo.model import GraphDeployment
 from coterie.frontends.dynamo.rules import admission as graph_rules
@@ -104,7 +105,12 @@ class _Meant:
             return found
         others = judge(None)
         why = f'The ClusterTopology "{self.name}" was not given; the levels of this call are used instead.'
-        return [fault if fault in others else replace(fault, hint=f"{fault.hint} {why}".lstrip()) for fault in found]
+        return [
+            fault
+            if fault in others
+            else assumed_fault(replace(fault, hint=f"{fault.hint} {why}".lstrip()), [self.name])
+            for fault in found
+        ]
 
 
 def _meant(name: str, known: Known, pool: Pool) -> _Meant:
