@@ -131,8 +131,8 @@ def test_relative_links_resolve(document: Path) -> None:
             assert anchor in _anchors(file.read_text(encoding="utf-8")), f"{link[0]} has no such heading"
 
 
-def test_every_reason_and_condition_has_a_page_and_warnings_have_one_for_all() -> None:
-    named = {*(reason.value for reason in Reason), *REASONS, "warnings"}
+def test_every_reason_and_condition_has_a_page_and_warnings_and_errors_have_one_for_all() -> None:
+    named = {*(reason.value for reason in Reason), *REASONS, "warnings", "errors"}
     assert {file.stem for file in _PAGES.glob("*.md")} == named
 
 
