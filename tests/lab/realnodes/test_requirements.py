@@ -59,7 +59,7 @@ def test_a_kernel_with_cgroup_2_is_told_in_a_line(tmp_path: Path) -> None:
     assert done.stderr == (
         "error: real nodes need cgroup version 1, "
         "and this machine does not have it for cpu, cpuset, devices, freezer, memory, pids\n"
-        "hint: Boot with systemd.unified_cgroup_hierarchy=0, or use nodes that KWOK plays.\n"
+        "hint: Boot with systemd.unified_cgroup_hierarchy=0, or use nodes that KWOK simulates.\n"
     )
     assert not list(tmp_path.iterdir())
 
