@@ -69,3 +69,16 @@ def test_what_cannot_be_removed_is_said_and_tried_in_a_later_turn(driver: SlowDr
     driver.stuck.clear()
     found.forget()
     assert (driver.gone, found.deleted) == (["w0"], set())
+
+
+def test_workflows_that_cannot_be_removed_keep_no_others(driver: SlowDriver) -> None:
+    found = made(driver, ServiceProblems(driver.now))
+    driver.stuck = {f"stuck{number}" for number in range(3)}
+    found.deleted |= driver.stuck | {f"w{number}" for number in range(20)}
+    for _ in range(40):
+        found.forget()
+    assert found.deleted == driver.stuck
+    driver.stuck = set()
+    for _ in range(4):
+        found.forget()
+    assert not found.deleted

@@ -137,6 +137,7 @@ def test_a_save_that_is_refused_again_and_again_is_said_and_repeated(
         refused.set()
         service.submit(single("later", "true"))
         eventually(lambda: "it contradicts what is stored" in problems(service).get("driver", ""))
+        assert not service.health()["ready"]
         refused.clear()
         completed(service, "later-1")
         eventually(lambda: not service.health()["problems"])

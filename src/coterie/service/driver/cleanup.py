@@ -24,6 +24,7 @@ class Cleanup:
     def __init__(self, store: Store, table: WorkflowTable, drivers: Drivers, problems: ServiceProblems) -> None:
         self._store, self._table, self._drivers, self._problems = store, table, drivers, problems
         self.deleted: set[str] = set()
+        self._failed: set[str] = set()  # of these, the ones that could not be removed when they were tried last
         self.behind = False
 
     def clean_up(self, *, first: bool = False) -> None:
@@ -49,8 +50,11 @@ class Cleanup:
     def forget(self) -> None:
         """Remove the remains of deleted workflows for a limited time; failures are retried in a later turn."""
         until, self.behind = time.monotonic() + _FORGET_S, False
-        for workflow in list(self.deleted):
+        if self.deleted <= self._failed:
+            self._failed.clear()
+        for workflow in self.deleted - self._failed:
             if not self._forget(workflow):
+                self._failed.add(workflow)  # the others come first, one failure in a turn
                 return
             if self.deleted and time.monotonic() >= until:
                 self.behind = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from coterie.errors import Conflict, CoterieError, Unavailable
@@ -26,6 +27,8 @@ _log.addHandler(logging.NullHandler())
 
 # How long to wait before an unavailable store is asked again.
 _PAUSE_S = 0.5
+# Conflicts of this many turns are a problem, unless a save succeeds, or none has happened for so long.
+_MANY_CONFLICTS, _CONFLICT_S = 2, 10.0
 
 
 class Leader:
@@ -47,7 +50,8 @@ class Leader:
         self._lease: HeldLease | None = None
         self._board: Board | None = None
         self._failing = False
-        self._conflicts = 0  # turns in succession that ended with one
+        self._conflicts = 0  # turns that ended with one since the last save
+        self._conflict_at = 0.0
 
     @property
     def leading(self) -> bool:
@@ -85,7 +89,7 @@ class Leader:
 
     def _turn(self) -> float:
         """Perform all due work; return how long to wait for more."""
-        now = self._settings.now()
+        now, driving = self._settings.now(), False
         try:
             lease = self._held_lease(now)
             if lease is None:
@@ -94,15 +98,19 @@ class Leader:
                     self._problems.solve(what)
                 return min(self._settings.poll_s, self._settings.lease_s / 4)
             with lease.turn():
+                driving = True
                 news, wait = self._current_board().turn(now, lease)
         except Unavailable as error:
             self._problems.say("store", f"{error}. {error.hint}".strip())
             return _PAUSE_S
         except Conflict as error:
             self._doubt()
-            self._conflicts += 1
-            if self._conflicts == 1:
+            if not driving:
+                return min(self._settings.poll_s, _PAUSE_S)  # another replica leads now
+            self._conflicts, self._conflict_at = self._conflicts + 1, time.monotonic()
+            if self._conflicts < _MANY_CONFLICTS:
                 return 0.0  # another replica was faster, which the stored state shows
+            self._failing = True
             self._problems.say("driver", f"{error}. It is retried.")
             return _PAUSE_S
         except Exception as error:  # noqa: BLE001 - requests would still be taken, and nothing done about them
@@ -111,9 +119,13 @@ class Leader:
             self._problems.say("driver", f"unexpected {type(error).__name__}: {error}. It is retried.")
             self._doubt()
             return _PAUSE_S
-        self._failing, self._conflicts = False, 0
-        for what in ("store", "driver"):
-            self._problems.solve(what)
+        self._problems.solve("store")
+        # A turn without anything to save does not show that the next save will be accepted.
+        if news or time.monotonic() - self._conflict_at > _CONFLICT_S:
+            self._conflicts = 0
+        if self._conflicts < _MANY_CONFLICTS:
+            self._failing = False
+            self._problems.solve("driver")
         self._note_configuration()
         self._note_clock()
         if news:

@@ -123,7 +123,8 @@ class CachedTexts:
             first = self._alike.get(self._digests.get(workflow, b""), "")
             known = self.built_at_hand(first, pool, submitted)
             if known is not None and known.workflow is text:
-                self._built[workflow] = known
+                if workflow in self._known:
+                    self._built[workflow] = known
                 return known
         try:
             found = build(text, pool)
