@@ -146,6 +146,35 @@ def test_a_full_disk_is_one_error_with_a_hint(desk: SampleFolder, output: str) -
     assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["error", "hint"], done.stderr
 
 
+@pytest.mark.parametrize("output", ["table", "json", "yaml"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_no_fault(desk: SampleFolder, output: str, closed: str) -> None:
+    done = subprocess.run(
+        [
+            "/bin/sh",
+            "-c",
+            f'"$@" {closed}',
+            "sh",
+            *PROGRAM,
+            "plan",
+            desk.flow(2),
+            "--cluster",
+            desk.cluster,
+            "-o",
+            output,
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=environment(),
+        check=False,
+        timeout=TIMEOUT_S,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_an_interrupt_ends_a_call_that_waits_for_its_input(desk: SampleFolder) -> None:
     """More than a pipe holds was written: once that is accepted, the process is reading and waits for the rest."""
     with subprocess.Popen(

@@ -6,7 +6,9 @@ and completion are instant.
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 from coterie.cli.app import app
 from coterie.cli.exit_codes import Exit
@@ -14,6 +16,9 @@ from coterie.cli.exit_codes import Exit
 
 def main() -> None:
     """Run `coterie` and exit."""
+    # Whoever closes them wants to read nothing, and every print needs one.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - open until the end
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 - open until the end
     try:
         app(prog_name="coterie")
     except KeyboardInterrupt:

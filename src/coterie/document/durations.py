@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _SPAN = re.compile(r"(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
+_SECONDS = re.compile(r"0*[1-9][0-9]{0,8}")  # a number of seconds that lacks only its unit
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _LONGEST = 10 * 365 * 86400
 _UNITS_HINT = "Units are d, h, m and s, in this order: 1d, 10h5m, 90s."
@@ -26,7 +27,7 @@ def read_span(value: object, shown: str) -> int:
     else:
         found = _SPAN.fullmatch(value) if isinstance(value, str) and value else None
         if found is None:
-            hint = f"Write {value}s. {_UNITS_HINT}" if isinstance(value, str) and value.isdecimal() else _HINT
+            hint = f"Write {value}s. {_UNITS_HINT}" if isinstance(value, str) and _SECONDS.fullmatch(value) else _HINT
             raise SpanError(f"{{field}} must be a time such as 10h5m, not {shown}", hint)
         seconds = sum(int(part or 0) * unit for part, (_, unit) in zip(found.groups(), _UNITS, strict=True))
     if seconds <= 0:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from coterie.document.file_kind import FileKind, expect
 from coterie.document.located import Document, Path, decode, load
 from coterie.document.repair import read_repaired
-from coterie.document.schema import MOST_FAULTS, DocumentModel, in_order, named_fields, valid
+from coterie.document.schema import DocumentModel, in_order, named_fields, valid
 from coterie.errors import Fault, Notice, Place, SpecErrors
 from coterie.frontends.template.render import RenderedText, render
 from coterie.frontends.workflow.model import ResourceSpec, TaskSpec, WorkflowFile, WorkflowSpec
@@ -111,7 +110,7 @@ def draft_workflow(
         return Draft(own, None)
     model, gone = repaired.content, repaired.gone
     teams, resources = groups_of(model), resources_of(model)
-    found = (*workflow_faults(model), *islice(token_faults(teams), MOST_FAULTS))
+    found = workflow_faults(model, token_faults(teams))
     further = located((fault for fault in found if not follows_from(fault, gone)), document)
     workflow = Workflow(model.workflow, teams, resources, document, rendered=page if page.templated else None)
     if own or further:

@@ -89,8 +89,8 @@ def resources_of(file: WorkflowFile) -> Mapping[str, WorkflowResource]:
     return MappingProxyType({**outer, **inner})
 
 
-def workflow_faults(file: WorkflowFile) -> list[Fault]:
-    """Return every breach, up to a limit; faults have paths, and no places yet."""
+def workflow_faults(file: WorkflowFile, further: Iterable[Fault] = ()) -> list[Fault]:
+    """Return every breach and then the `further` faults, up to a limit; they have paths, and no places yet."""
     teams = groups_of(file)
     members = [member for team in teams for member in team.members]
     found = chain(
@@ -101,6 +101,7 @@ def workflow_faults(file: WorkflowFile) -> list[Fault]:
         _inputs(teams),
         *map(_files, members),
         *map(_mounts, members),
+        further,
     )
     faults = list(islice(found, MOST_FAULTS))
     if next(found, None) is not None:
