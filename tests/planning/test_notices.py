@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from coterie.errors import Notice
-from coterie.placement.refusal import Verdict
+from coterie.errors import Notice, Reason
+from coterie.placement.refusal import Refusal, Verdict
 from coterie.placement.whatif import Uncordon
 from coterie.planning.advice import notices_for
-from coterie.planning.plan import Planner
+from coterie.planning.plan import Plan, Planner
+from coterie.rendering.refusals import message
+from coterie.topology.levels import Topology
 from tests.planning.builders import cluster, drawn, nodes, planned, pool, workload
 
 PARTLY_LABELLED = """
@@ -121,3 +125,39 @@ def test_notices_come_with_every_plan_in_the_same_order() -> None:
 
     assert first == second
     assert [notice.code for notice in first] == ["LabelMissing", "HiddenFromScheduler"]
+
+
+def with_mistyped_clique(text: str, label: str) -> tuple[Plan, Refusal]:
+    """Plan a gang that asks for a rack only, in a pool of KAI whose finest level has another label than the nodes."""
+    drawing = drawn(text)
+    levels = Topology.of(("rack", drawing.topology.label("rack")), ("clique", label))
+    asked = workload(
+        drawing, "g: 2 x 8gpu required=rack", where=replace(pool(drawing, scheduler="kai"), topology=levels)
+    )
+    (plan,) = planned(drawing, asked)
+    refusal = plan.gangs[0].decision.refusal
+    assert refusal
+    return plan, refusal
+
+
+def test_a_mistyped_label_of_a_level_that_nobody_asks_for_is_named_where_it_hides_the_nodes() -> None:
+    plan, refusal = with_mistyped_clique("cluster rack > clique\n  rack r1: clique a [8 8]", "nvidia.com/gpu-clique")
+
+    said = message(refusal, plan.gangs[0].gang, plan.domains.topology, plan.domains.cluster)
+    assert (refusal.reason, refusal.level) == (Reason.NODES_UNLABELLED, "clique")
+    assert "has the label nvidia.com/gpu-clique of level clique, and the scheduler does not see" in said
+    assert 'Did you mean "nvidia.com/gpu.clique"?' in said
+    assert "2 nodes are hidden from the scheduler without the label nvidia.com/gpu-clique" in said
+    assert "LabelOnNoNode" in [notice.code for notice in plan.notices]
+
+
+def test_no_single_label_is_blamed_where_nodes_lack_different_ones() -> None:
+    plan, refusal = with_mistyped_clique(
+        "cluster rack > clique\n  rack -: clique a [8]\n  rack r1: clique - [8]", "nvidia.com/gpu.clique"
+    )
+
+    said = message(refusal, plan.gangs[0].gang, plan.domains.topology, plan.domains.cluster)
+    assert refusal.reason is Reason.NODES_UNLABELLED
+    assert "no node that could run these tasks has the labels of all levels" in said
+    assert "without the label topology.kubernetes.io/rack" in said
+    assert "without the label nvidia.com/gpu.clique" in said

@@ -75,6 +75,12 @@ class Capacity:
         """Hide nodes permanently, before the first request; unlike a cordon, nothing brings them back."""
         self.visible = self.visible & ~hidden
 
+    def all_visible(self) -> Capacity:
+        """Return an independent capacity with the same content, in which no node is hidden."""
+        twin = self.copy()
+        twin.visible = np.ones_like(self.visible)
+        return twin
+
     def compiled(self, gang: Gang) -> Problem:
         """Return a gang without anchors compiled for this topology, cached by the identity of the object."""
         known = self._compiled.get(id(gang))

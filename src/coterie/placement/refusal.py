@@ -90,6 +90,7 @@ class Refusal:
     around: tuple[str, ...] = ()  # the domain that it cannot leave, because an enclosing group already runs there
     excluded: tuple[str, ...] = ()  # nodes the user excluded
     unlabelled: int = 0  # eligible nodes without the level's label
+    hidden: int = 0  # eligible nodes hidden from the scheduler, where all of them are
     tally: Tally | None = None  # the obstacles of the tasks, by number of nodes
     quota: tuple[int, int] = (0, 0)  # GPUs in use beside this gang, and the pool's limit
     running: tuple[int, int] = (0, 0)  # tasks that run on this machine, and their limit, where that is the reason

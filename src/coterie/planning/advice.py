@@ -22,6 +22,9 @@ from coterie.topology.ranges import fold
 # Labels that name something coarser than a rack, whatever a cluster's own levels are.
 _COARSE_LABELS = (("zone", "topology.kubernetes.io/zone"), ("region", "topology.kubernetes.io/region"))
 
+# Findings about any level that matter where a scheduler hides nodes that lack a level's label.
+_HIDING = frozenset({"LabelOnNoNode", "NearMissLabel"})
+
 _EVERY_TAINT = Toleration(operator="Exists")
 
 # A group of which this many fit in a domain wastes little capacity.
@@ -42,9 +45,10 @@ def running_notices(workload: Workload, survivors: int, sight: RunningTasks) -> 
 def notices_for(workload: Workload, domains: Domains, placed: Sequence[Gang]) -> Iterator[Notice]:
     """Yield notices about a plan, in a fixed order; `placed` are the placed gangs."""
     levels = {group.level for gang in workload.gangs for group in gang.walk()}
+    hiding = _HIDING if workload.pool.traits.hides_unlabelled else frozenset[str]()
     if levels:
         for finding in label_findings(part_of(domains.cluster, _meant(workload, domains.cluster)), domains.topology):
-            if finding.severity != "info" and (finding.level in levels or not finding.level):
+            if finding.severity != "info" and (finding.level in levels or not finding.level or finding.code in hiding):
                 yield Notice(finding.code, f"{finding.message}. {finding.hint}".removesuffix(" ").replace("..", "."))
         yield from _merged(domains)
     yield from _hidden(workload, domains)

@@ -17,7 +17,6 @@ _STATES = {
     Obstacle.EXCLUDED: "in nodesExcluded",
     Obstacle.NOT_READY: "not ready",
     Obstacle.CORDONED: "cordoned",
-    Obstacle.HIDDEN: "hidden from the scheduler",
 }
 
 
@@ -65,6 +64,8 @@ def _cause(cause: Cause, pool: Collection[str]) -> str:
             return f"{who} {is_} not in the pool"
         case Obstacle.NOT_SELECTED | Obstacle.UNLABELLED:
             return f"{who} {lacks} the label {about}"
+        case Obstacle.HIDDEN:
+            return f"{who} {is_} hidden from the scheduler without the label {about}"
         case Obstacle.AFFINITY:
             return f"{who} {'does' if cause.nodes == 1 else 'do'} not match the node affinity"
         case Obstacle.TAINTED:

@@ -157,6 +157,8 @@ def _sentence(refusal: Refusal, gang: Gang, topology: Topology, cluster: Cluster
             return f"{_groups(refusal)} fit alone, but not together"
         case Reason.UNDECIDED if refusal.together and not refusal.alone:
             return f"{_groups(refusal)} do not fit together now; {_NOT_SETTLED}"
+        case Reason.NODES_UNLABELLED if refusal.hidden:
+            return _hidden(refusal, topology, cluster)
         case Reason.NODES_UNLABELLED:
             lacking = _lacking(level or "", topology, cluster)
             label = topology.label(lacking)
@@ -202,6 +204,17 @@ def way_out(way: WayOut) -> str:
             return f"{when} if its tasks tolerate the {'taint' if len(keys) == 1 else 'taints'} {' and '.join(keys)}"
         case AllowExcluded():
             return f"{when} without nodesExcluded"
+
+
+def _hidden(refusal: Refusal, topology: Topology, cluster: Cluster) -> str:
+    """Return the label, of whichever level, for lack of which the scheduler sees no node that could run the tasks."""
+    label = topology.label(refusal.level or "")
+    unseen = "the scheduler does not see nodes that lack the label of any level"
+    if refusal.unlabelled < refusal.hidden:
+        return f"no node that could run these tasks has the labels of all levels, and {unseen}"
+    guess = did_you_mean(label, (key for key in cluster.columns if key != label))
+    without = f"no node that could run these tasks has the label {label} of level {refusal.level}, and {unseen}"
+    return f"{without}. {guess}" if guess else without
 
 
 def _lacking(level: str, topology: Topology, cluster: Cluster) -> str:

@@ -136,6 +136,13 @@ class Domains:
         spans = (np.searchsorted(starts, (above.start[one], above.end[one])).tolist() for one in domains)
         return np.concatenate([np.arange(low, high) for low, high in spans])
 
+    def unlabelled(self, label: str) -> Bools:
+        """Return, for every position, whether the node lacks a label, or has a value that names no domain."""
+        column = self.cluster.column(label)
+        # The last cell is for nodes without the label, whose code is -1.
+        without: Bools = np.array([*(is_null(label, value) for value in column.values), True], dtype=bool)[column.codes]
+        return without[self.order]
+
     def name(self, position: int) -> str:
         """Return the name of the node at a position."""
         return self.names[position]

@@ -126,7 +126,8 @@ class _Case:
             reason = Reason.NEVER_FITS if never else Reason.COMPUTE_DOMAIN_BLOCKED
             return replace(self._told(reason, self._binding()), channels=True)
         if self._fails(edits.unconstrained(self.gang)):
-            return self._told(Reason.NEVER_FITS if never else Reason.NO_CAPACITY, _Blocker())
+            refusal = self._told(Reason.NEVER_FITS if never else Reason.NO_CAPACITY, _Blocker())
+            return self._hidden(refusal) or refusal if never else refusal
         binding = self._binding()
         if not binding.rivals:
             unlabelled, labelled = self._labels(binding.groups[0])
@@ -181,6 +182,26 @@ class _Case:
         if reason is Reason.COMPUTE_DOMAIN_BLOCKED:
             missing = [task for task in missing if task.shape.amount(CHANNEL)]
         return tally(missing, level, where, self.capacity)
+
+    def _hidden(self, refusal: Refusal) -> Refusal | None:
+        """Return a refusal for labels that hide every node with room for some task from the scheduler, if they do."""
+        domains = self.capacity.domains
+        seeing = self.capacity.all_visible()
+        for shape in dict.fromkeys(task.shape for task in self.gang.all_tasks()):
+            room = seeing.fit(shape).fits > 0
+            if not room.any() or (room & self.capacity.visible).any():
+                continue
+            lacking = [int((room & domains.unlabelled(level.label)).sum()) for level in domains.topology.levels]
+            most = lacking.index(max(lacking))
+            return replace(
+                refusal,
+                reason=Reason.NODES_UNLABELLED,
+                level=domains.topology.names[most],
+                best=(),
+                unlabelled=lacking[most],
+                hidden=int(room.sum()),
+            )
+        return None
 
     def _only_channels_lack(self) -> bool:
         """Return whether the gang would fit if nodes had channels for all its tasks."""

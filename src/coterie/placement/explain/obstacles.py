@@ -45,7 +45,7 @@ class Obstacle(StrEnum):
     FULL = "Full"  # none of its GPUs is free
     IN_USE = "InUse"  # too little is free now
     NEIGHBOURS = "Neighbours"  # pod affinity, anti-affinity or a host port, with the pods there
-    HIDDEN = "HiddenFromScheduler"
+    HIDDEN = "HiddenFromScheduler"  # it lacks the label of a level, perhaps of one that the gang does not use
     UNLABELLED = "Unlabelled"  # it is in no domain of the level
 
 
@@ -187,7 +187,8 @@ def _found(shape: Shape, capacity: Capacity) -> Iterator[tuple[Obstacle, str, Bo
             for name, need in asked:
                 if _last(name) == 1:
                     yield Obstacle.NEIGHBOURS, name, now(name) < need, None
-    yield Obstacle.HIDDEN, "", ~capacity.visible, None
+    for level, tier in zip(capacity.domains.topology.levels, capacity.domains.tiers, strict=True):
+        yield Obstacle.HIDDEN, level.label, ~capacity.visible & (tier.of < 0), None
 
 
 def _last(name: str) -> int:
