@@ -9,7 +9,7 @@ import pytest
 from coterie.errors import Notice, Reason
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.placement.whatif import Uncordon
-from coterie.planning.advice import notices_for
+from coterie.planning.advice.notices import notices_for
 from coterie.planning.plan import Plan, Planner
 from coterie.rendering.refusals import message
 from coterie.topology.levels import Topology

@@ -18,8 +18,8 @@ from coterie.placement.eligibility import eligible, untolerated
 from coterie.placement.explain.evidence import Candidate, Counts, Survey, survey, tally
 from coterie.placement.refusal import Tally
 from coterie.placement.whatif import changed_capacity
+from coterie.planning.advice.assumed_tolerations import assumed_tolerations
 from coterie.planning.affinity.separation_rows import padded
-from coterie.planning.assumed_tolerations import assumed_tolerations
 from coterie.planning.concurrency import ancestors
 from coterie.planning.plan import GangPlan, Plan, Planner
 from coterie.planning.workload import Workload

@@ -15,7 +15,7 @@ from coterie.placement.capacity import Capacity
 from coterie.placement.joint import DecidedFamily
 from coterie.placement.refusal import Decision, Verdict
 from coterie.placement.whatif import Change
-from coterie.planning.advice import notices_for, running_notices
+from coterie.planning.advice.notices import notices_for, running_notices
 from coterie.planning.affinity.pod_affinity import AntiAffinityGroup, Separated, with_pod_affinity
 from coterie.planning.affinity.pods import PlacedTask
 from coterie.planning.affinity.separation_rows import padded
@@ -78,7 +78,8 @@ class Planner:
     fresh: bool = False
     _taken: Ints | None = field(default=None, init=False)
     _placed: tuple[PlacedTask, ...] = field(default=(), init=False)  # pods placed so far, for inter-pod affinity
-    _pools: Counter[str] = field(default_factory=Counter, init=False)  # GPUs taken so far, by pool
+    # GPUs taken so far, by pool and workload
+    _pools: dict[str, Counter[str]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.cluster = with_channels(self.cluster)
@@ -94,8 +95,13 @@ class Planner:
             self._placed += _placed(plan)
             most = most[: len(self.cluster.resources)]
             self._taken = most if self._taken is None else self._taken + most
-            self._pools[workload.pool.name] += int(self.cluster.gpus(most).sum())
+            gpus = int(self.cluster.gpus(most).sum())
+            self._pools.setdefault(workload.pool.name, Counter())[workload.name] += gpus
         return plan
+
+    def held(self, pool: str) -> Mapping[str, int]:
+        """Return the GPUs that the workloads planned so far take in a pool, by workload."""
+        return dict(self._pools.get(pool, {}))
 
     def _planned(self, separated: Separated) -> tuple[Plan, Ints | None]:
         """Return a plan, and the most that it newly takes at any time."""
@@ -104,7 +110,8 @@ class Planner:
         names = filter(None, (workload.name, workload.set_name))
         sight = RunningTasks.of(cluster, () if self.fresh else names, workload.namespace)
         taken = padded(self._taken, cluster)
-        course = PlanSequence(workload, domains, sight, self.changes, taken, self._pools[workload.pool.name])
+        used = sum(self.held(workload.pool.name).values())
+        course = PlanSequence(workload, domains, sight, self.changes, taken, used)
         plans = {plan.gang.name: plan for one in course.run() for plan in _plans(one, course, domains)}
         ordered = tuple(plans[gang.name] for gang in workload.gangs)
         placed = [plan.gang for plan in ordered if plan.decision.found]

@@ -24,3 +24,8 @@ def group_name(path: Sequence[tuple[str, str]]) -> str:
     """Return the name of a constraint group as users write it: level and group name."""
     level, name = path[-1]
     return level if name == "default" else f'{level} group "{name}"'
+
+
+def sibling(gang: str) -> str:
+    """Return the name of a holder that is another group of the workflow in question."""
+    return f"group {gang} of this workflow"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 import yaml
@@ -106,6 +107,47 @@ def test_a_configuration_says_pool_levels_and_cluster() -> None:
     for done in (option, variable):
         said = json.loads(done.out)
         assert (done.code, said["pool"], said["groups"][0]["refusal"]["reason"]) == (7, "shared", "OverQuota")
+
+
+def over_quota(*files: str | Path) -> list[tuple[str, list[tuple[str, int]], list[str]]]:
+    """Return verdict, holders and remedies of each file, in the pool that may use sixteen GPUs."""
+    done = call("plan", *files, "--config", "examples/coterie.yaml", "--pool", "shared", "-o", "json")
+    said = json.loads(done.out)
+    refusals = [(one["verdict"], one["groups"][0]["refusal"]) for one in (said if isinstance(said, list) else [said])]
+    return [
+        (
+            verdict,
+            [(held["owner"], held["gpus"]) for held in refusal["holders"]],
+            [w["change"] for w in refusal["ways_out"]],
+        )
+        for verdict, refusal in refusals
+        if refusal
+    ]
+
+
+def test_a_plan_over_the_limit_of_its_pool_has_remedies_that_work() -> None:
+    ((verdict, holders, ways),) = over_quota("examples/refusals/over-quota.yaml")
+
+    assert (verdict, holders) == ("impossible", [])
+    assert ways == ["fits now with 2 tasks", 'fits now if an admin raises gpus.limit of pool "shared" to 24']
+    again = call(
+        "plan", "examples/refusals/over-quota.yaml", "--config", "examples/coterie.yaml", "--pool", "shared",
+        "--tasks", "training=2",
+    )  # fmt: skip
+    assert again.code == 0
+
+
+def test_workflows_planned_before_are_holders_of_the_pools_limit(desk: SampleFolder) -> None:
+    first = desk.flow(2, name="first", topology="{key: rack}")
+    second = desk.flow(1, name="second", topology="{key: rack}")
+
+    ((verdict, holders, ways),) = over_quota(first, second)
+
+    assert (verdict, holders) == ("waiting", [("first", 16)])
+    assert ways == [
+        "fits when first ends",
+        'fits now if an admin raises gpus.limit of pool "shared" to 24',
+    ]
 
 
 def test_a_pool_that_is_not_there_is_not_found() -> None:

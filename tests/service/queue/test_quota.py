@@ -97,8 +97,8 @@ def test_tasks_that_join_others_of_their_gang_do_not_count_those_twice(
     live = service._now()
     pool = live.catalog.pools["main"].pool
     joining = JoiningGang("large-1", Gang("g", tasks=tuple(Task(name, Shape()) for name in tasks)))
-    assert live.planner(pool)._pools["main"] == 14
-    assert live.planner(pool, joining=joining)._pools["main"] == used
+    assert sum(live.planner(pool).held("main").values()) == 14
+    assert sum(live.planner(pool, joining=joining).held("main").values()) == used
 
 
 @pytest.mark.parametrize(("size", "what_if"), [(1, WhatIf(without=("less-1",))), (2, WhatIf(without=("large-1",)))])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -37,6 +37,8 @@ from coterie.frontends.grove.topology_set import Topologies
 from coterie.frontends.kubernetes.objects import is_kubernetes
 from coterie.frontends.template.render import render
 from coterie.placement.refusal import Verdict
+from coterie.placement.whatif import Change
+from coterie.planning.advice.quota import QuotaQuestion, with_quota
 from coterie.planning.changes import WhatIf, parse_changes
 from coterie.planning.fit import CandidatePlanner, choices_json
 from coterie.planning.inputs import (
@@ -101,7 +103,11 @@ def run(options: PlanOptions) -> None:
     what_if = WhatIf(**asdict(options.what_if))
     changes = parse_changes(what_if, workloads, snapshot.cluster)
     planner = CandidatePlanner(snapshot.cluster, changes, fresh=options.fresh)
-    plans = [_planned(options, workload, planner) for workload in workloads]
+    plans: list[_Planned] = []
+    for number, workload in enumerate(workloads):
+        earlier = [] if options.independent else workloads[:number]
+        question = _quota_question(options, workload, planner, earlier)
+        plans.append(replace(_planned(options, workload, planner), question=question))
     _print(options, plans)
     warn(snapshot.notices)
     warn(tuple(dict.fromkeys(notice for planned in plans for notice in planned.plan.notices)))
@@ -130,6 +136,23 @@ class _Planned:
     plan: Plan
     elapsed_ms: float
     alternatives: Mapping[str, Sequence[Json]] | None = None
+    question: QuotaQuestion | None = None
+
+
+def _quota_question(
+    options: PlanOptions, workload: Workload, planner: CandidatePlanner, earlier: Sequence[Workload]
+) -> QuotaQuestion:
+    """Return the question what a workload over its pool's limit waits for, among those planned before it."""
+
+    def again(_: Pool, changes: Sequence[Change], gone: Collection[str]) -> CandidatePlanner:
+        twin = CandidatePlanner(planner.cluster, (*planner.changes, *changes), fresh=planner.fresh)
+        for one in earlier:
+            if one.name not in gone:
+                twin.plan(one)
+        return twin
+
+    held = planner.held(workload.pool.name)
+    return QuotaQuestion(workload, command_words("plan", options), held, again, named_release=False)
 
 
 def _planned(options: PlanOptions, workload: Workload, planner: CandidatePlanner) -> _Planned:
@@ -143,15 +166,7 @@ def _planned(options: PlanOptions, workload: Workload, planner: CandidatePlanner
 
 
 def _print(options: PlanOptions, plans: Sequence[_Planned]) -> None:
-    data = [
-        plan_json(
-            each.plan,
-            command=command_words("plan", options),
-            elapsed_ms=each.elapsed_ms,
-            alternatives=each.alternatives,
-        )
-        for each in plans
-    ]
+    data = [_json(each, command_words("plan", options)) for each in plans]
     if options.output in {Output.JSON, Output.YAML}:
         show_data(data[0] if len(data) == len(options.files) == 1 else data, options.output)
     elif options.output is Output.NAME:
@@ -164,6 +179,11 @@ def _print(options: PlanOptions, plans: Sequence[_Planned]) -> None:
         show(plan_lines(data, short, wide=wide))
         show(line for each in plans for line in _choice_lines(each, short, screen(), wide=wide))
         show(["", *short.note()] if options.alternatives and short.used else short.note())
+
+
+def _json(each: _Planned, command: Sequence[str]) -> Json:
+    shown = plan_json(each.plan, command=command, elapsed_ms=each.elapsed_ms, alternatives=each.alternatives)
+    return with_quota(shown, each.plan, each.question) if each.question else shown
 
 
 def _choice_lines(planned: _Planned, short: Abbreviations, style: Style, *, wide: bool) -> Iterator[str]:

@@ -18,7 +18,7 @@ from coterie.errors import UsageError, did_you_mean
 from coterie.gang.tree import Shape
 from coterie.inspection.map import default_depth, level_depth
 from coterie.placement.capacity import Capacity
-from coterie.planning.assumed_tolerations import assumed_tolerations
+from coterie.planning.advice.assumed_tolerations import assumed_tolerations
 from coterie.rendering.text import Style, count, table, visible, wrapped
 from coterie.simulation.measures import Figures
 from coterie.simulation.plot import simulation_svg

@@ -11,8 +11,10 @@ import numpy as np
 from coterie.config.configuration import Pool
 from coterie.gang.tree import Gang
 from coterie.placement.whatif import Change, Release
+from coterie.planning.advice.quota import QuotaQuestion
 from coterie.planning.changes import AS_IT_IS, WhatIf
 from coterie.planning.fit import CandidatePlanner
+from coterie.planning.workload import Workload
 from coterie.service.driver.workflows.driven_workflow import shape_in
 from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.queue.live_pods import live_pods, slot
@@ -104,13 +106,26 @@ class PoolUsage:
         planner.charge({pool.name: used})
         return planner
 
+    def quota_question(
+        self, workload: Workload, command: Sequence[str], joining: JoiningGang | None = None
+    ) -> QuotaQuestion:
+        """Return the question what a workload over its pool's limit waits for; `joining` as for `planner`."""
+        return QuotaQuestion(
+            workload,
+            command,
+            self.held.get(workload.pool.name, {}),
+            lambda pool, changes, gone: self.planner(pool, joining=joining, changes=changes, gone=gone),
+            joining.workflow if joining else "",
+        )
+
 
 class UsagePlanner(CandidatePlanner):
     """A planner with the current usage of pools."""
 
     def charge(self, gpus: Mapping[str, int]) -> None:
         """Count these GPUs, by pool, against the pools' limits."""
-        self._pools.update(gpus)
+        for pool, number in gpus.items():
+            self._pools.setdefault(pool, Counter())[""] += number
 
 
 def _home(catalog: PoolCatalog, own: str, node: str) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 from coterie.errors import PlanStale
 from coterie.placement.option import Option
 from coterie.placement.whatif import options
+from coterie.planning.advice.quota import with_quota
 from coterie.planning.changes import AS_IT_IS, parse_changes
 from coterie.planning.report import plan_json
 from coterie.rendering.command_line import call, words
 from coterie.service.pools.usage import PoolUsage
-from coterie.service.queue.quota import QuotaQuestion, with_quota
 from coterie.service.settings import Submission
 from coterie.service.submission.admission import CheckedSubmission
 from coterie.service.submission.compilation import fingerprint
@@ -32,7 +32,7 @@ def plan_of(found: CheckedSubmission, live: PoolUsage) -> Json:
     command = [*plan_call(found.submission, pool.name), *(word for each in changes for word in words(options(each)))]
     plan = live.planner(pool, changes=changes).plan(found.workload)
     shown = with_quota(
-        plan_json(plan, command=command, elapsed_ms=0.0), plan, QuotaQuestion(live, found.workload, command)
+        plan_json(plan, command=command, elapsed_ms=0.0), plan, live.quota_question(found.workload, command)
     )
     told = [workflows.notice(each) for each in found.notices if not changes or each not in found.never]
     # The submission's say which field they are about, so they take the place of the plan's.

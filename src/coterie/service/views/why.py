@@ -11,6 +11,7 @@ from coterie.errors import NotFound, Reason, did_you_mean
 from coterie.gang.tree import Gang
 from coterie.lifecycle import GroupState, State, Status, TaskState, from_json, requests, unscheduled
 from coterie.placement.whatif import options
+from coterie.planning.advice.quota import with_quota
 from coterie.planning.changes import AS_IT_IS, parse_changes
 from coterie.planning.fit import choices_json
 from coterie.planning.report import plan_json
@@ -22,7 +23,6 @@ from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.pools.changes import find
 from coterie.service.pools.usage import PLAINLY, JoiningGang, PoolUsage, WhyQuery
 from coterie.service.queue.positions import QueuePositions
-from coterie.service.queue.quota import QuotaQuestion, with_quota
 from coterie.service.queue.waiting_gang import Blocked, known_pool, waiting_gang
 from coterie.service.views import workflows
 from coterie.service.views.wait_cause import start_cause, unreachable_cause, wait_cause
@@ -154,7 +154,7 @@ def _plan(
         *(word for each in changes for word in words(options(each))),
     ]
     shown = plan_json(plan, command=command, elapsed_ms=0.0, alternatives=alternatives)
-    found = with_quota(shown, plan, QuotaQuestion(live, workload, command, joining))
+    found = with_quota(shown, plan, live.quota_question(workload, command, joining))
     return found["groups"][0], found["warnings"]
 
 

@@ -13,7 +13,7 @@ from coterie.gang.tree import Gang, Shape, Toleration
 from coterie.inspection.labels import label_findings, part_of
 from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible
-from coterie.planning.assumed_tolerations import assumed_tolerations
+from coterie.planning.advice.assumed_tolerations import assumed_tolerations
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import Bools, Cluster, is_gpu
 from coterie.topology.domains import Domains

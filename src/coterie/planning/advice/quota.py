@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
+from coterie.config.configuration import Pool
 from coterie.errors import Reason
 from coterie.gang.task_counts import sizes
 from coterie.placement.option import Option
 from coterie.placement.refusal import Refusal, Verdict
 from coterie.placement.whatif import Change, Keep, Release, options
-from coterie.planning.plan import GangPlan, Plan
+from coterie.planning.concurrency import ancestors
+from coterie.planning.plan import GangPlan, Plan, Planner
 from coterie.planning.report import way_out_json
 from coterie.planning.workload import Workload
 from coterie.rendering.text import count
-from coterie.service.pools.usage import JoiningGang, PoolUsage
+from coterie.topology.display_names import sibling
 
 Json = dict[str, Any]
 
@@ -25,12 +27,19 @@ _HOLDERS = 20
 
 @dataclass(frozen=True, slots=True)
 class QuotaQuestion:
-    """A question to the planner; `command` is the user's command line, `joining` as for `PoolUsage.planner`."""
+    """A question to the planner; `command` is the user's command line.
 
-    live: PoolUsage
+    `held` are the GPUs in use in the workload's pool, by workflow; `own` is the workflow that asks, if it is among
+    them. `planner` returns a planner of the same moment for a pool, with more changes, and without some workflows. With
+    `named_release`, the command has an option that leaves out a workflow.
+    """
+
     workload: Workload
     command: Sequence[str]
-    joining: JoiningGang | None = None
+    held: Mapping[str, int]
+    planner: Callable[[Pool, Sequence[Change], Collection[str]], Planner]
+    own: str = ""
+    named_release: bool = True
 
     def verdict(
         self, gang: str, *, changes: Sequence[Change] = (), gone: Collection[str] = (), limit: int | None = None
@@ -39,8 +48,7 @@ class QuotaQuestion:
         pool = self.workload.pool
         if limit is not None:
             pool = replace(pool, gpus=replace(pool.gpus, limit=limit))
-        planner = self.live.planner(pool, joining=self.joining, changes=changes, gone=gone)
-        plan = planner.plan(replace(self.workload, pool=pool))
+        plan = self.planner(pool, changes, gone).plan(replace(self.workload, pool=pool))
         return next(one.decision.verdict for one in plan.gangs if one.gang.name == gang)
 
 
@@ -49,7 +57,7 @@ def with_quota(shown: Json, plan: Plan, question: QuotaQuestion) -> Json:
     return {
         **shown,
         "groups": [
-            _explained(group, one, refusal, question)
+            _explained(group, one, refusal, question, _siblings(one, plan))
             if (refusal := one.decision.refusal) and refusal.reason is Reason.OVER_QUOTA
             else group
             for group, one in zip(shown["groups"], plan.gangs, strict=True)
@@ -57,10 +65,22 @@ def with_quota(shown: Json, plan: Plan, question: QuotaQuestion) -> Json:
     }
 
 
-def _explained(group: Json, one: GangPlan, refusal: Refusal, question: QuotaQuestion) -> Json:
-    mine = question.live.held.get(question.workload.pool.name, {})
-    held = sorted(((name, gpus) for name, gpus in mine.items() if gpus), key=lambda item: (-item[1], item[0]))
-    holders = [{"owner": name, "gpus": gpus, "domain": []} for name, gpus in held[:_HOLDERS]]
+def _siblings(one: GangPlan, plan: Plan) -> Iterator[Json]:
+    """Yield the other groups of the workload that a plan places, and that may run at the same time."""
+    before = ancestors(plan.workload.needs)
+    done = before.get(one.gang.name, frozenset())
+    for other in plan.gangs:
+        if (found := other.decision.found) is None or other.gang.name in done:
+            continue
+        new = (task for task in other.gang.all_tasks() if task.name in found.nodes and task.name not in other.survivors)
+        if gpus := sum(task.shape.gpus for task in new):
+            yield {"owner": sibling(other.gang.name), "gpus": gpus, "domain": []}
+
+
+def _explained(group: Json, one: GangPlan, refusal: Refusal, question: QuotaQuestion, siblings: Iterable[Json]) -> Json:
+    held = sorted(((name, gpus) for name, gpus in question.held.items() if gpus), key=lambda item: (-item[1], item[0]))
+    others = ({"owner": name, "gpus": gpus, "domain": []} for name, gpus in held)
+    holders = list(islice((*siblings, *others), _HOLDERS))
     ways = [
         way_out_json(change, question.command, asked)
         for change, asked in (
@@ -78,7 +98,7 @@ def _waiting(
     """Yield the workflows it has to wait for: the smallest that returns enough, else as few of the largest as do."""
     used, limit = refusal.quota
     lacking = used + refusal.wanted - limit
-    others = {name: gpus for name, gpus in held.items() if not question.joining or name != question.joining.workflow}
+    others = {name: gpus for name, gpus in held.items() if name != question.own}
     enough = [name for name, gpus in others.items() if gpus >= lacking]
     sums = list(accumulate(others.values()))
     few = next((list(others)[: index + 1] for index, total in enumerate(sums) if total >= lacking), [])
@@ -88,7 +108,7 @@ def _waiting(
     when = f"when {' and '.join(ending)} {'ends' if len(ending) == 1 else 'have ended'}"
     match question.verdict(gang, gone=ending):
         case Verdict.PLACED:
-            yield f"fits {when}", options(Release(ending[0])) if len(ending) == 1 else ()
+            yield f"fits {when}", options(Release(ending[0])) if question.named_release and len(ending) == 1 else ()
         case Verdict.WAITING | Verdict.UNDECIDED:
             yield f"is within the limit {when}, and then waits for room", ()
 
