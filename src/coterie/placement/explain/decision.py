@@ -154,6 +154,7 @@ class _Case:
         lacking = CHANNEL if blocked else None
         waits = self.capacity is self.now
         held = holders(missing, level, best, self.now, self.anchors, lacking=lacking) if waits else ()
+        rivals = tuple(one.path for one in binding.groups) if binding.rivals else ()
         search = Remedies(self.gang, self.now, self.capacity, self.anchors, SIDE_BUDGET)
         return Refusal(
             reason=reason,
@@ -163,8 +164,8 @@ class _Case:
             domains=len(domains.tiers[domains.topology.index(level)]) if level else 0,
             best=best,
             holders=held,
-            ways_out=search.find(binding.path, level, [near.domain for near in best], held),
-            together=tuple(one.path for one in binding.groups) if binding.rivals else (),
+            ways_out=search.find(binding.path, level, [near.domain for near in best], held, rivals),
+            together=rivals,
             beside=binding.beside,
             tally=self._tally(reason, missing, level, home or _taking(binding, best) or around),
             home=() if binding.rivals else home,

@@ -42,9 +42,17 @@ class Remedies:
     budget: int
 
     def find(
-        self, path: Path, level: str | None, near: Sequence[tuple[str, ...]], held: Sequence[Holder]
+        self,
+        path: Path,
+        level: str | None,
+        near: Sequence[tuple[str, ...]],
+        held: Sequence[Holder],
+        rivals: Sequence[Path] = (),
     ) -> tuple[WayOut, ...]:
-        """Return remedies, the least intrusive kind first: a few of each, but of the levels all that work."""
+        """Return remedies, the least intrusive kind first: a few of each, but of the levels all that work.
+
+        `path` is the binding group, and `rivals` are the groups that do not fit with each other.
+        """
         kinds: list[Iterator[Change]] = [
             iter([AllowExcluded()] if any(task.shape.excluded for task in self.gang.all_tasks()) else []),
             self._uncordon(level, near),
@@ -59,7 +67,9 @@ class Remedies:
             # So all are tried.
             relaxed = map(self._try, relaxations(self.gang, self.now.domains.topology))
             found.extend(sorted((way for way in relaxed if way), key=lambda way: not way.now))
-        fewer = self._fewer(path)
+        fewer = self._fewer(path) or self._fewer_of_one(
+            rivals or [group.path for group in self.gang.walk() if not path]
+        )
         return (*found, fewer) if fewer else tuple(found)
 
     def _working(self, changes: Iterable[Change]) -> Iterator[WayOut]:
@@ -138,6 +148,19 @@ class Remedies:
         tier = self.now.domains.tiers[self.now.domains.topology.index(level)]
         number = int(tier.of[position])
         return tier.values[number] if number >= 0 else ()
+
+    def _fewer_of_one(self, rivals: Sequence[Path]) -> WayOut | None:
+        """Return the least reduction of one of several competing groups with which the gang is placed."""
+        found: list[tuple[bool, int, WayOut]] = []
+        largest = sorted((self._size(path), path) for path in rivals)[::-1]
+        for size, path in largest[:TRIED_PER_KIND]:
+            way = self._fewer(path) if sizes(self.gang, path, self.anchors)[0] == path else None
+            if way and isinstance(way.change, Keep):
+                found.append((not way.now, size - way.change.count, way))
+        return min(found, key=lambda one: one[:2], default=(False, 0, None))[2]
+
+    def _size(self, path: Path) -> int:
+        return sum(task.needed for group in self.gang.walk() if group.path == path for task in group.all_tasks())
 
     def _fewer(self, path: Path) -> WayOut | None:
         """Return the largest number of tasks, of one group or of the gang, with which it is placed."""
