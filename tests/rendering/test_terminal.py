@@ -30,6 +30,14 @@ def test_a_usual_map_in_full() -> None:
     )
 
 
+def test_a_node_whose_pods_hold_more_than_it_has_is_marked_and_adds_no_gpus() -> None:
+    text = drawn(scene(rack("b1/r1", spot("n1", 4, job=9), spot("n2", 4))))
+
+    assert text.splitlines()[0] == "b1  rack r1  ████^ ░░░░  9/8  1 overfull, job"
+    assert "^ pods hold more GPUs than it has" in text
+    assert "9/8 GPUs used on 2 nodes; largest free rack: b1/r1 (4)." in text
+
+
 def test_a_highlighted_holder_is_told_from_others_without_colour() -> None:
     highlighted = MapScene(USUAL.levels, USUAL.root, USUAL.pool, "a")
 

@@ -110,11 +110,10 @@ def _spots(domains: Domains) -> list[SceneNode]:
     spots = []
     for node in domains.order.tolist():
         holders = ranked(held.get(node, Counter()))
-        used = sum(gpus for _, gpus in holders)
         spots.append(
             SceneNode(
                 cluster.names[node],
-                max(int(offered[node]), used),
+                int(offered[node]),
                 holders,
                 bool(cluster.cordoned[node]),
                 bool(cluster.ready[node]),
@@ -148,7 +147,7 @@ def _spot_json(spot: SceneNode) -> Json:
 
 
 def _gpus(total: Total) -> Json:
-    return {"used": total.used, "free": total.free, "out_of_service": total.gpus - total.usable, "total": total.gpus}
+    return {"used": total.used, "free": total.free, "out_of_service": total.out, "total": total.gpus}
 
 
 def _holders(total: Total) -> list[Json]:

@@ -56,7 +56,7 @@ def bar_card(area: Area, title: str, paints: Mapping[str, Paint], least: int) ->
     lines = [*_frame(area, title, width, height), f'<g transform="translate({_PAD},{_HEAD - 2})">']
     # With fewer GPUs than pixels, a GPU is several pixels wide: only the proportions of a bar matter, not its length.
     cells = min(bar, max(1, total.gpus))
-    lines += _strip(total.holders, total.free, total.gpus - total.usable, cells, bar, paints)
+    lines += _strip(total.holders, total.free, total.out, cells, bar, paints)
     return Block(width, height, (*lines, "</g>"))
 
 
@@ -67,6 +67,7 @@ def describe(total: Total) -> str:
     parts += [f"and {len(total.holders) - 8} more holders"] if len(total.holders) > 8 else []
     parts += [f"{total.cordoned} cordoned"] if total.cordoned else []
     parts += [f"{total.not_ready} not ready"] if total.not_ready else []
+    parts += [f"{total.overfull} overfull"] if total.overfull else []
     return "\n".join(parts)
 
 
@@ -84,7 +85,7 @@ def _frame(area: Area, title: str, width: int, height: int) -> Iterator[str]:
 
 
 def _node(spot: SceneNode, label: str, paints: Mapping[str, Paint]) -> Iterator[str]:
-    state = "cordoned" if spot.cordoned else "" if spot.ready else "not ready"
+    state = "cordoned" if spot.cordoned else "not ready" if not spot.ready else "overfull" if spot.overfull else ""
     yield f"<title>{xml(spot.name)}{f' ({state})' if state else ''}&#10;{_lined(_held(spot))}</title>"
     yield f'<text class="n" x="-4" y="9">{xml(label)}</text>'
     cells = max(1, min(spot.gpus, MOST_CELLS))
@@ -97,7 +98,7 @@ def _node(spot: SceneNode, label: str, paints: Mapping[str, Paint]) -> Iterator[
         if spot.gpus <= MOST_CELLS:
             yield f'<rect fill="url(#grid)" width="{width}" height="{_CELL}"/>'
     if state:
-        kind, sign = ("cordoned", "!") if spot.cordoned else ("down", "*")
+        kind, sign = {"cordoned": ("cordoned", "!"), "overfull": ("down", "^")}.get(state, ("down", "*"))
         yield f'<rect class="{kind}" x="-1" y="-1" width="{width + 1}" height="{_CELL + 2}" rx="2"/>'
         yield f'<text class="m {kind}-m" x="{width + 3}" y="10">{sign}</text>'
 
@@ -120,7 +121,7 @@ def _strip(
 
 
 def _held(spot: SceneNode) -> str:
-    if not spot.gpus:
+    if not spot.gpus and not spot.used:
         return "no GPUs"
     holders = "\n".join(f"{visible(owner)}: {gpus}" for owner, gpus in spot.holders)
     used = f"{spot.used} of {spot.gpus} GPUs used"

@@ -24,7 +24,7 @@ class Density(StrEnum):
 class Legend:
     """The signs drawn so far, so that only signs that occur are explained."""
 
-    _ORDER = ("used", "part", "mine", "other", "free", "cordoned", "not_ready", "none")
+    _ORDER = ("used", "part", "mine", "other", "free", "cordoned", "not_ready", "overfull", "none")
 
     def __init__(self) -> None:
         self._seen: dict[str, str] = {}
@@ -44,6 +44,7 @@ class Legend:
             "free": Ink(symbols.free, "green"),
             "cordoned": Ink(symbols.cordoned, "yellow"),
             "not_ready": Ink(symbols.not_ready, "red"),
+            "overfull": Ink(symbols.overfull, "red"),
             "none": Ink(symbols.none, "dim"),
         }
         for sign in self._ORDER:
@@ -55,7 +56,7 @@ def size(spot: SceneNode, density: Density) -> int:
     """Return how many columns a node takes."""
     if density is Density.NODES:
         return 1
-    return max(1, min(spot.gpus, MOST_CELLS)) + (not spot.in_service)
+    return max(1, min(spot.gpus, MOST_CELLS)) + (not spot.in_service or spot.overfull)
 
 
 def node_inks(spot: SceneNode, density: Density, highlight: str | None, style: Style, legend: Legend) -> list[Ink]:
@@ -94,6 +95,9 @@ def _mark(spot: SceneNode, style: Style, legend: Legend) -> Ink | None:
     if not spot.ready:
         legend.note("not_ready", "not ready")
         return Ink(style.symbols.not_ready, "red")
+    if spot.overfull:
+        legend.note("overfull", "pods hold more GPUs than it has")
+        return Ink(style.symbols.overfull, "red")
     return None
 
 

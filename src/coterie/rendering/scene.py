@@ -12,7 +12,7 @@ from coterie.topology.abbreviations import Abbreviations
 
 @dataclass(frozen=True, slots=True)
 class SceneNode:
-    """One node; `gpus` is its allocatable number, or the held one if that is more; `holders` come largest first."""
+    """One node; `gpus` is its allocatable number, which pods may exceed; `holders` come largest first."""
 
     name: str
     gpus: int
@@ -28,7 +28,12 @@ class SceneNode:
     @property
     def idle(self) -> int:
         """GPUs that no pod holds, in service or not."""
-        return self.gpus - self.used
+        return max(0, self.gpus - self.used)
+
+    @property
+    def overfull(self) -> bool:
+        """Whether pods hold more GPUs than it has, as on a node that has lost some."""
+        return self.used > self.gpus
 
     @property
     def in_service(self) -> bool:
@@ -52,6 +57,8 @@ class Total:
     whole: int = 0  # nodes in service with all of their GPUs free
     cordoned: int = 0
     not_ready: int = 0
+    out: int = 0  # idle GPUs on nodes out of service
+    overfull: int = 0  # nodes whose pods hold more GPUs than they have
     holders: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -72,9 +79,11 @@ class Total:
             sums["whole"] += spot.gpus > 0 and spot.free == spot.gpus
             sums["cordoned"] += spot.cordoned
             sums["not_ready"] += not spot.ready and not spot.cordoned
+            sums["out"] += spot.idle - spot.free
+            sums["overfull"] += spot.overfull
             held.update(dict(spot.holders))
         for part in parts:
-            for name in ("nodes", "gpus", "used", "free", "whole", "cordoned", "not_ready"):
+            for name in ("nodes", "gpus", "used", "free", "whole", "cordoned", "not_ready", "out", "overfull"):
                 sums[name] += getattr(part, name)
             held.update(dict(part.holders))
         return Total(**sums, holders=ranked(held))

@@ -101,7 +101,7 @@ def _subline(scene: MapScene, depth: int, short: Abbreviations) -> list[str]:
         for at in range(1, depth + 1)
         if (area := scene.largest_free(at))
     ]
-    if idle := total.gpus - total.usable:
+    if idle := total.out:
         parts.append(f"{count(idle, 'idle GPU')} out of service")
     return parts
 
@@ -148,12 +148,14 @@ def _legend(scene: MapScene, paints: Mapping[str, Paint]) -> Block:
         entries.append(("others", f"{count(len(rest), 'other holder')}  {sum(rest):,}"))
     if total.free:
         entries.append(("free", f"free  {total.free:,}"))
-    if total.gpus > total.usable:
-        entries.append(("out", f"out of service  {total.gpus - total.usable:,}"))
+    if total.out:
+        entries.append(("out", f"out of service  {total.out:,}"))
     if total.cordoned:
         entries.append(("cordoned", f"! cordoned  {total.cordoned:,}"))
     if total.not_ready:
         entries.append(("down", f"* not ready  {total.not_ready:,}"))
+    if total.overfull:
+        entries.append(("down", f"^ overfull  {total.overfull:,}"))
     if any(not spot.gpus for spot in scene.root.all_spots()):
         entries.append(("none", "no GPUs"))
     blocks = []

@@ -162,6 +162,8 @@ def _notes(area: Area, scene: MapScene, *, free: bool) -> str:
         notes.append(f"{total.cordoned} cordoned")
     if total.not_ready:
         notes.append(f"{total.not_ready} not ready")
+    if total.overfull:
+        notes.append(f"{total.overfull} overfull")
     if free:
         notes.append(f"{count(total.whole, 'whole node')}")
     elif scene.highlight is not None:
@@ -200,7 +202,7 @@ def _every(scene: MapScene, style: Style, legend: Legend, *, free: bool) -> Iter
 def _sum(scene: MapScene, depth: int, short: Abbreviations, *, free: bool) -> str:
     total = scene.root.total
     nodes = count(total.nodes, "node")
-    out = total.gpus - total.usable
+    out = total.out
     beside = f", {count(out, 'idle GPU')} out of service" if out else ""
     if free:
         first = f"{total.free:,} of {count(total.gpus, 'GPU')} free on {nodes}{beside}"

@@ -20,6 +20,7 @@ class Symbols:
     more: str  # marks a cut
     cordoned: str = "!"
     not_ready: str = "*"
+    overfull: str = "^"
     none: str = "-"
 
 

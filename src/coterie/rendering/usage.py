@@ -173,7 +173,7 @@ def _use_json(use: Use) -> Json:
         "gpus": {
             "used": gpus.used,
             "free": gpus.free,
-            "out_of_service": gpus.gpus - gpus.usable,
+            "out_of_service": gpus.out,
             "total": gpus.gpus,
         },
         "nodes": {"allocated": nodes.allocated, "idle": nodes.idle, "other": nodes.other, "total": nodes.total},

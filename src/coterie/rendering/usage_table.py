@@ -73,7 +73,8 @@ def _name(row: UsageRow, pool: PoolUse, short: Abbreviations, *, flat: bool) -> 
 
 
 def _signs(use: Use) -> str:
-    return ("!" if use.gpus.cordoned else "") + ("*" if use.gpus.not_ready else "")
+    gpus = use.gpus
+    return ("!" if gpus.cordoned else "") + ("*" if gpus.not_ready else "") + ("^" if gpus.overfull else "")
 
 
 def _cells(use: Use) -> tuple[str, ...]:
@@ -145,6 +146,8 @@ def _said(
         said.append("! has cordoned nodes.")
     if any(total.not_ready for total in domains):
         said.append("* has nodes that are not ready.")
+    if any(total.overfull for total in domains):
+        said.append("^ has nodes whose pods hold more GPUs than they have.")
     if any(pool.shared_with for pool in usage.pools):
         said.append("(shared): other pools have some of the nodes too; the total counts each once.")
     finest = max((pool.scene.levels for pool in usage.pools), key=len)

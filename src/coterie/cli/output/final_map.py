@@ -37,4 +37,4 @@ def _spot(spot: SceneNode, owner: str, gpus: int) -> SceneNode:
     if not gpus:
         return spot
     holders = ranked(Counter({**dict(spot.holders), owner: gpus}))
-    return replace(spot, holders=holders, gpus=max(spot.gpus, sum(amount for _, amount in holders)))
+    return replace(spot, holders=holders)
