@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coterie.gang.tree import Gang, Shape, Task
+from coterie.placement.capacity import Capacity
+from coterie.placement.explain.decision import decide
+from coterie.rendering.causes import counted
 from coterie.sources import Snapshot
 from coterie.sources.kubectl import read_kubectl
 from coterie.topology.cluster import Member, Taint
+from coterie.topology.domains import Domains
+from coterie.topology.levels import Topology
 
 Json = dict[str, Any]
 
@@ -99,6 +105,20 @@ def test_a_cordon_is_a_cordon_and_not_also_a_taint() -> None:
     cluster = read(cordoned, only_tainted).cluster
     assert cluster.cordoned.tolist() == [True, False]
     assert [len(cluster.taint_sets[which]) for which in cluster.taint_set] == [0, 1]
+
+
+def test_a_node_that_is_being_deleted_takes_no_new_work_and_is_told_as_such() -> None:
+    leaving = node()
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    domains = Domains.of(read(leaving).cluster, Topology())
+    gang = Gang("g", tasks=(Task("t", Shape((("nvidia.com/gpu", 1),))),))
+
+    refusal = decide(gang, Capacity.now(domains), Capacity.empty(domains)).refusal
+
+    assert refusal
+    assert refusal.tally
+    assert counted(refusal.tally) == "n1 is being deleted"
+    assert refusal.ways_out == ()
 
 
 REQUESTS: list[tuple[str, Json, dict[str, int]]] = [

@@ -16,6 +16,7 @@ _BYTES = {MEMORY: "memory", STORAGE: "storage"}
 _STATES = {
     Obstacle.EXCLUDED: "in nodesExcluded",
     Obstacle.NOT_READY: "not ready",
+    Obstacle.DELETED: "being deleted",
     Obstacle.CORDONED: "cordoned",
 }
 

@@ -33,10 +33,11 @@ Amounts = dict[str, int]
 
 
 class NodeMeta(msgspec.Struct, gc=False):
-    """Name and labels of a node."""
+    """Name and labels of a node, and whether it is being deleted."""
 
     name: str
     labels: dict[str, str] | None = None
+    deletion_timestamp: str | None = msgspec.field(default=None, name="deletionTimestamp")
 
 
 class TaintItem(msgspec.Struct, gc=False):
@@ -257,7 +258,8 @@ def _plain(item: BareTopology | BarePodGroup | BareDevices) -> dict[str, Any]:
 def node_of(item: BareNode) -> Node:
     """Return a node in Coterie's units; raise ValueError for an invalid quantity."""
     spec, status = item.spec, item.status
-    cordoned = spec is not None and spec.unschedulable is True
+    deleting = item.metadata.deletion_timestamp is not None
+    cordoned = deleting or (spec is not None and spec.unschedulable is True)
     # The unschedulable taint is left out: `cordoned` states it, and uncordoning the node removes the taint as well.
     taints = tuple(
         Taint(taint.key, taint.value or "", taint.effect)
@@ -271,6 +273,7 @@ def node_of(item: BareNode) -> Node:
         taints=taints,
         cordoned=cordoned,
         ready=status is None or _is_ready(status.conditions or ()),
+        deleting=deleting,
     )
 
 

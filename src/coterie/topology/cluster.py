@@ -51,7 +51,10 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node as a source read it: cpu in thousandths, memory in bytes, the rest in pieces."""
+    """One node as a source read it: cpu in thousandths, memory in bytes, the rest in pieces.
+
+    A node that is being deleted counts as cordoned, for good.
+    """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -59,6 +62,7 @@ class Node:
     taints: tuple[Taint, ...] = ()
     cordoned: bool = False
     ready: bool = True
+    deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,7 @@ class Cluster:
     pods: tuple[Pod, ...]
     pod_node: npt.NDArray[np.int32]
     pod_requests: Ints
+    deleting: frozenset[str] = frozenset()  # names of nodes that are being deleted; they are among the cordoned ones
 
     def __len__(self) -> int:
         return len(self.names)
@@ -218,6 +223,7 @@ class Cluster:
             pods=tuple(placed),
             pod_node=np.array([position[pod.node] for pod in placed], dtype=np.int32),
             pod_requests=pod_requests,
+            deleting=frozenset(node.name for node in ordered if node.deleting),
         )
 
 

@@ -39,6 +39,7 @@ class Obstacle(StrEnum):
     TAINTED = "Tainted"  # it has a taint that is not tolerated
     EXCLUDED = "Excluded"  # the user excluded it
     NOT_READY = "NotReady"
+    DELETED = "BeingDeleted"
     CORDONED = "Cordoned"
     TOO_SMALL = "TooSmall"  # it has less than requested, even when empty
     DAEMON_SETS = "DaemonSets"  # it has enough, but not beside its DaemonSets
@@ -102,6 +103,7 @@ _SHORT = {
     Obstacle.TAINTED: "taint {}",
     Obstacle.EXCLUDED: "excluded",
     Obstacle.NOT_READY: "not ready",
+    Obstacle.DELETED: "being deleted",
     Obstacle.CORDONED: "cordoned",
     Obstacle.FULL: "full",
     Obstacle.HIDDEN: "not visible to the scheduler",
@@ -167,6 +169,9 @@ def _found(shape: Shape, capacity: Capacity) -> Iterator[tuple[Obstacle, str, Bo
             yield Obstacle.TAINTED, ", ".join(keys), taints == number, None
     yield Obstacle.EXCLUDED, "", refused(Shape(excluded=shape.excluded)), None
     yield Obstacle.NOT_READY, "", ~capacity.usable & ~cluster.ready[order], None
+    if cluster.deleting:
+        leaving = np.array([name in cluster.deleting for name in capacity.domains.names], dtype=bool)
+        yield Obstacle.DELETED, "", ~capacity.usable & leaving, None
     yield Obstacle.CORDONED, "", ~capacity.usable, None
     for number, found in enumerate(barred):
         if found and not capacity.lift_transient:

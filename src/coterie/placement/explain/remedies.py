@@ -102,6 +102,8 @@ class Remedies:
         cordoned = np.flatnonzero(domains.cluster.cordoned[domains.order] & domains.cluster.ready[domains.order])
         by_domain: dict[tuple[str, ...], list[str]] = {}
         for position in cordoned.tolist():
+            if domains.name(position) in domains.cluster.deleting:
+                continue
             by_domain.setdefault(self._domain(level, position), []).append(domains.name(position))
         rank = {domain: number for number, domain in enumerate(near)}
         ordered = sorted(by_domain.items(), key=lambda pair: rank.get(pair[0], len(rank)))
