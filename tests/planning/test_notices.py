@@ -111,6 +111,31 @@ def test_a_wish_and_mixed_sizes_do_not_tile_anything() -> None:
     assert codes(RACK_OF_18, "g: 7 x 4gpu + 1 x 2gpu required=rack") == []
 
 
+GRAINED = "cluster zone > rack of 4\n  zone a: rack r1 [4 4 4 4]  rack r2 [4 4 4 4]  rack r3 [4 4 4 4]"
+
+
+@pytest.mark.parametrize(
+    ("cluster_text", "gang"),
+    [
+        (
+            "cluster rack\n  rack r1 [6x1]\n  rack r2 [5x1]",
+            "g:\n  a: 3 x 1gpu required=rack\n  b: 5 x 1gpu required=rack",
+        ),
+        ("cluster rack\n  rack r1 [7x1]\n  rack r2 [6x1]", "g: 3 x 1gpu required=rack"),
+        (GRAINED, "g: required=rack\n  a: 1 x 4gpu\n  b: 3 x 4gpu required=rack"),
+        (GRAINED, "g:\n  a: 3 x 4gpu required=rack\n  b: 1 x 4gpu preferred=rack"),
+        (GRAINED, "g: 8 x 4gpu required=zone"),
+        (
+            "cluster zone > rack\n  zone a: rack r1 [7x1]\n  zone b: rack r1 [6x1]  rack r2 [6x1]",
+            "g: required=zone\n" + "\n".join(f"  {name}: 3 x 1gpu required=rack" for name in "abcd"),
+        ),
+    ],
+    ids=["together", "another rack", "inside a rack", "beside others", "whole racks", "in a zone that is large enough"],
+)
+def test_groups_that_fill_a_domain_in_some_way_leave_nothing(cluster_text: str, gang: str) -> None:
+    assert "DoesNotTile" not in codes(cluster_text, gang)
+
+
 def test_equal_groups_are_told_once() -> None:
     text = "g:\n  a: 8 x 4gpu required=rack\n  b: 8 x 4gpu required=rack"
 

@@ -14,6 +14,7 @@ from coterie.inspection.labels import label_findings, part_of
 from coterie.placement.capacity import Capacity
 from coterie.placement.eligibility import eligible
 from coterie.planning.advice.assumed_tolerations import assumed_tolerations
+from coterie.planning.advice.tiling import tiling_notices
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import Bools, Cluster, is_gpu
 from coterie.topology.domains import Domains
@@ -26,9 +27,6 @@ _COARSE_LABELS = (("zone", "topology.kubernetes.io/zone"), ("region", "topology.
 _HIDING = frozenset({"LabelOnNoNode", "NearMissLabel"})
 
 _EVERY_TAINT = Toleration(operator="Exists")
-
-# A group of which this many fit in a domain wastes little capacity.
-_FINE_GRAINED = 4
 
 
 def running_notices(workload: Workload, survivors: int, sight: RunningTasks) -> Iterator[Notice]:
@@ -56,7 +54,7 @@ def notices_for(workload: Workload, domains: Domains, placed: Sequence[Gang]) ->
         (task.shape for gang in workload.gangs for task in gang.all_tasks()), domains.cluster
     )
     empty = Capacity.empty(domains)
-    yield from dict.fromkeys(notice for gang in placed for notice in _not_tiling(gang, empty))
+    yield from dict.fromkeys(notice for gang in placed for notice in tiling_notices(gang, empty))
 
 
 def _meant(workload: Workload, cluster: Cluster) -> Bools:
@@ -121,20 +119,3 @@ def _unseen(scheduler: str, shapes: Collection[Shape], domains: Domains) -> Iter
             "HiddenFromScheduler",
             f"{scheduler} does not see nodes that lack a level's label, so they were not used: {fold(hidden)}",
         )
-
-
-def _not_tiling(gang: Gang, empty: Capacity) -> Iterator[Notice]:
-    for group in gang.walk():
-        shapes = {task.shape for task in group.all_tasks()}
-        if not group.required or len(shapes) != 1:
-            continue
-        size = sum(task.needed for task in group.all_tasks())
-        sums = empty.fit(shapes.pop()).sums[empty.domains.topology.index(group.level)]
-        largest = int(sums.max(initial=0))
-        if size > 1 and size < largest < size * _FINE_GRAINED and largest % size:
-            spare = largest % size
-            yield Notice(
-                "DoesNotTile",
-                f"groups of {size} tasks do not fill a {group.level}, which holds {largest}: "
-                f"{spare} {'place is' if spare == 1 else 'places are'} left that no other such group can use",
-            )
