@@ -7,7 +7,9 @@ import pytest
 from coterie.errors import Reason
 from coterie.placement.refusal import Verdict
 from coterie.placement.whatif import Keep, Prefer, Release, Uncordon
+from coterie.planning.advice.quota import QuotaQuestion, with_quota
 from coterie.planning.plan import Plan, Planner
+from coterie.planning.report import plan_json
 from coterie.topology.cluster import GPU, Member, Pod
 from tests.placement.twin import verify
 from tests.planning.builders import cluster, drawn, nodes, planned, pool, running, workload
@@ -315,3 +317,39 @@ def test_the_verdict_of_a_workload_is_the_worst_of_its_groups() -> None:
 
     assert [one.decision.verdict for one in plan.gangs] == [Verdict.PLACED, Verdict.WAITING, Verdict.IMPOSSIBLE]
     assert plan.verdict is Verdict.IMPOSSIBLE
+
+
+ONE_NODE = "cluster rack of 8\n  rack r1 [8]"
+PAIR = "a: 8gpu required=rack\nb: 8gpu required=rack"
+
+
+def test_a_group_of_the_same_workflow_that_takes_the_room_is_a_holder() -> None:
+    drawing = drawn(ONE_NODE)
+
+    (plan,) = planned(drawing, workload(drawing, PAIR))
+
+    refusal = plan.gangs[1].decision.refusal
+    assert refusal
+    assert [(one.owner, one.gpus) for one in refusal.holders] == [("group a of this workflow", 8)]
+
+
+def test_a_group_that_has_finished_before_holds_nothing() -> None:
+    drawing = drawn("cluster rack of 8\n  rack r1 [8 8]")
+    text = f"{PAIR}\nc: 8gpu required=rack\nd: 8gpu required=rack"
+
+    (plan,) = planned(drawing, workload(drawing, text, needs={"b": "a", "c": "a", "d": "a"}))
+
+    refusal = plan.gangs[3].decision.refusal
+    assert refusal
+    assert sorted(one.owner for one in refusal.holders) == ["group b of this workflow", "group c of this workflow"]
+
+
+def test_groups_of_the_same_workflow_are_holders_of_the_pools_limit() -> None:
+    drawing = drawn("cluster rack of 8\n  rack r1 [8 8]")
+    asked = workload(drawing, PAIR, where=pool(drawing, limit=8))
+    (plan,) = planned(drawing, asked)
+    question = QuotaQuestion(asked, ("coterie",), {}, lambda _pool, changes, _gone: Planner(cluster(drawing), changes))
+
+    shown = with_quota(plan_json(plan, command=("coterie",), elapsed_ms=0), plan, question)
+
+    assert shown["groups"][1]["refusal"]["holders"] == [{"owner": "group a of this workflow", "gpus": 8, "domain": []}]

@@ -20,6 +20,7 @@ from coterie.gang.tree import Gang
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, NoPlacement
 from coterie.placement.explain.decision import SIDE_BUDGET
+from coterie.placement.explain.evidence import with_planned
 from coterie.placement.family import decide_family
 from coterie.placement.joint import DecidedFamily, JointCapacity, JointPlacement, place_together
 from coterie.placement.quota import Quota
@@ -28,6 +29,7 @@ from coterie.placement.whatif import Change, changed_capacity, changed_gang
 from coterie.planning.concurrency import ancestors, peak
 from coterie.planning.workload import Workload
 from coterie.topology.cluster import PODS, Bools, Ints
+from coterie.topology.display_names import sibling
 from coterie.topology.domains import Domains
 
 # Further reasons that a different placement cannot change: a limit counts anywhere, and a follower waits for its
@@ -56,7 +58,9 @@ class PlanSequence:
         """Decide about every gang."""
         for family in families([self._changed(gang) for gang in self.workload.gangs]):
             one = self._alone(family)
-            self._settle(self._together(one) if any(map(_misplaced, one.decisions)) else one)
+            if any(map(_misplaced, one.decisions)):
+                one = self._with_siblings(self._together(one))
+            self._settle(one)
         return list(self._settled.values())
 
     def most(self) -> Ints | None:
@@ -91,6 +95,22 @@ class PlanSequence:
         done = self._done(leader.name)
         others = {name: amounts for name, amounts in held.items() if name not in done and name not in without}
         return peak(others, self._before)
+
+    def _with_siblings(self, one: DecidedFamily) -> DecidedFamily:
+        """Return a family whose refusals name the groups placed before that hold capacity while it would run."""
+        leader = one.family[0].name
+        held = {
+            sibling(name): amounts
+            for name, amounts in self._held.items()
+            if name not in self._done(leader) and leader not in self._done(name)
+        }
+        decisions = (
+            replace(decision, refusal=with_planned(refusal, gang.all_tasks(), held, self.domains))
+            if (refusal := decision.refusal) and _misplaced(decision) and held
+            else decision
+            for gang, decision in zip(one.family, one.decisions, strict=True)
+        )
+        return replace(one, decisions=tuple(decisions))
 
     def _settle(self, one: DecidedFamily) -> None:
         self._settled[one.family[0].name] = one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from coterie.placement.eligibility import eligible
 from coterie.placement.explain.obstacles import Causes, causes
 from coterie.placement.packing.feasibility import Packer
 from coterie.placement.packing.node_table import EVERYWHERE, Item, Packing, Region
-from coterie.placement.refusal import Holder, Nearest, Tally
+from coterie.placement.refusal import Holder, Nearest, Refusal, Tally
 from coterie.placement.search.choice import fewest
 from coterie.topology.cluster import GPU, GPUS, Bools, Cluster, Ints
 from coterie.topology.domains import Domains
@@ -133,6 +133,28 @@ def holders(
             held[pod.owner or pod.name, domain] += int(gpus[index])
     ordered = sorted(held.items(), key=lambda pair: (rank[pair[0][1]], -pair[1], pair[0][0]))
     return tuple(Holder(owner, number, domain) for (owner, domain), number in ordered)[:SHOWN_HOLDERS]
+
+
+def with_planned(refusal: Refusal, tasks: Sequence[Task], held: Mapping[str, Ints], domains: Domains) -> Refusal:
+    """Return a refusal with more holders: those that are not pods yet, with their amounts as [resource, node]."""
+    cluster = domains.cluster
+    allowed: Bools = np.logical_or.reduce(
+        [eligible(shape, cluster, lift_transient=True)[domains.order] for shape in {task.shape for task in tasks}]
+    )
+    rows = _gpu_rows(tasks, cluster)
+    rank = {near.domain: place for place, near in enumerate(refusal.best)}
+    found = list(refusal.holders)
+    for owner, amounts in held.items():
+        gpus = np.where(
+            allowed & (amounts[rows].sum(axis=0) > 0)[domains.order], cluster.gpus(amounts)[domains.order], 0
+        )
+        inside: Counter[tuple[str, ...]] = Counter()
+        for position in np.flatnonzero(gpus).tolist():
+            if (domain := _domain(domains, refusal.level, position)) in rank and domain is not None:
+                inside[domain] += int(gpus[position])
+        found += [Holder(owner, number, domain) for domain, number in inside.items()]
+    ordered = sorted(found, key=lambda holder: (rank[holder.domain], -holder.gpus, holder.owner))
+    return replace(refusal, holders=tuple(ordered[:SHOWN_HOLDERS]))
 
 
 def tally(tasks: Sequence[Task], level: str | None, where: tuple[str, ...], capacity: Capacity) -> Tally:
