@@ -178,6 +178,13 @@ CASES: list[tuple[str, list[tuple[str, str]], list[dict[str, str]], list[tuple[s
         ['"zone" has one domain only, "a"'],
     ),
     (
+        "two nodes of one hostname",
+        [HOST],
+        [{HOSTNAME: "h1"}, {HOSTNAME: "h1"}, {HOSTNAME: "h2"}],
+        [("HostnameShared", "warning", "host")],
+        ['count as one "host": "h1" on 2 of 3 nodes (n[1-2])'],
+    ),
+    (
         "one node in each domain",
         [ZONE, RACK],
         zr("a/r1", "a/r2", "b/r3", "b/r4"),

@@ -105,6 +105,8 @@ def _labelling(cluster: Cluster, topology: Topology, rung: _LevelColumn) -> Iter
             hint = "Is the fabric manager running there?" if code == "LabelNull" else "Set the label, or remove it."
             yield LabelFinding(code, worst, name, message, nodes, hint)
     yield from _case_twins(cluster, rung)
+    if label == HOSTNAME:
+        yield from _shared_hostnames(cluster, rung)
 
 
 def _near_misses(cluster: Cluster, topology: Topology, rung: _LevelColumn) -> Iterator[LabelFinding]:
@@ -130,6 +132,19 @@ def _case_twins(cluster: Cluster, rung: _LevelColumn) -> Iterator[LabelFinding]:
         message = f'{shown} are different domains of "{rung.level.name}" that differ only in case'
         yield LabelFinding(
             "CaseTwins", "warning", rung.level.name, message, nodes, "Use one spelling if they are one place."
+        )
+
+
+def _shared_hostnames(cluster: Cluster, rung: _LevelColumn) -> Iterator[LabelFinding]:
+    counts = np.bincount(rung.codes[rung.codes >= 0], minlength=len(rung.values))
+    shared = sorted((rung.values[code] for code in np.flatnonzero(counts > 1)), key=natural)
+    if shared:
+        nodes = _names(cluster, (rung.codes >= 0) & (counts > 1)[rung.codes])
+        values = _cut(", ".join(f'"{value}"' for value in shared), 80)
+        message = f'nodes share a value of "{rung.level.label}", and count as one "{rung.level.name}": {values} on '
+        hint = "Give every node its own name in this label, as the kubelet does."
+        yield LabelFinding(
+            "HostnameShared", "warning", rung.level.name, f"{message}{_some(nodes, cluster)}", nodes, hint
         )
 
 
