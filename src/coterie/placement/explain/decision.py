@@ -119,7 +119,8 @@ class _Case:
         """Return the refusal with its reason, evidence and remedies."""
         if lost := self._lost():
             return self._told(Reason.LEVEL_LOST, _Blocker((lost,)))
-        excluded = tuple(sorted({name for task in self.gang.all_tasks() for name in task.shape.excluded}))
+        named = {name for task in self.gang.all_tasks() for name in task.shape.excluded}
+        excluded = tuple(sorted(named & self.capacity.domains.position.keys()))
         if excluded and self._fits(edits.without_exclusions(self.gang)):
             return self._told(Reason.NODES_EXCLUDED, self._binding(), excluded=excluded)
         if self._only_channels_lack():
