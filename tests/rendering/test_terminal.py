@@ -38,6 +38,18 @@ def test_a_node_whose_pods_hold_more_than_it_has_is_marked_and_adds_no_gpus() ->
     assert "9/8 GPUs used on 2 nodes; largest free rack: b1/r1 (4)." in text
 
 
+def test_cliques_whose_ids_end_alike_stay_distinct() -> None:
+    ids = [f"{start}-77aa-45e1-9e07-e1e51be99c31.1" for start in ("0a1b2c3d", "9f8e7d6c")]
+    other = "3f2a9c1e-77d0-4b1c-9a52-0e6f1b2a5c6d.0"
+
+    lines = drawn(scene(*(rack(f"b1/{name}", spot(f"n{name[0]}")) for name in (*ids, other)))).splitlines()
+
+    assert [line.partition("░")[0].strip() for line in lines[:2]] == [
+        "b1  rack 0a1b2c3d-…1e51be99c31.1",
+        "rack 9f8e7d6c-…1e51be99c31.1",
+    ]
+
+
 def test_a_highlighted_holder_is_told_from_others_without_colour() -> None:
     highlighted = MapScene(USUAL.levels, USUAL.root, USUAL.pool, "a")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from coterie.rendering.cells import Density, Legend, bar, node_inks
 from coterie.rendering.scene import Area
-from coterie.rendering.text import Ink, Style, columns, count, cut, cut_start, pad, paint
+from coterie.rendering.text import Ink, Style, columns, count, cut, cut_start, distinct_cuts, pad, paint
 
 LEAST_CELLS = 18
 _LABEL = 28
@@ -34,8 +34,9 @@ def draw(
     if not found:
         return
     more = style.symbols.more
-    above = max(columns(cut_start(row.above, _LABEL, more)) for row in found)
-    name = max(columns(cut_start(row.name, _LABEL, more)) for row in found)
+    aboves = distinct_cuts((row.above for row in found), _LABEL, more)
+    names = distinct_cuts((row.name for row in found), _LABEL, more)
+    above, name = (max(map(columns, forms.values())) for forms in (aboves, names))
     numbers = max(columns(row.numbers) for row in found)
     notes = min(_NOTES, max(columns(row.notes) for row in found))
     lead = above + 2 * bool(above) + name + 2
@@ -50,8 +51,8 @@ def draw(
         return
     width = max(span(line) for lines in folded for line in lines)
     for row, lines in zip(found, folded, strict=True):
-        head = f"{pad(cut_start(row.above, _LABEL, more), above)}  " if above else ""
-        head += f"{pad(cut_start(row.name, _LABEL, more), name)}  "
+        head = f"{pad(aboves[row.above], above)}  " if above else ""
+        head += f"{pad(names[row.name], name)}  "
         tail = f"{' ' * (width - span(lines[0]))}  {pad(row.numbers, numbers, right=True)}"
         left = style.width - lead - width - 2 - numbers - 2
         notes_text = f"  {cut(row.notes, left, more)}" if row.notes else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -88,6 +89,29 @@ def cut_start(text: str, limit: int, more: str = "…") -> str:
     For names and paths, which differ at their ends.
     """
     return cut(text[::-1], limit, more[::-1])[::-1]
+
+
+def cut_middle(text: str, limit: int, more: str = "…") -> str:
+    """Return a text of at most `limit` columns, with a mark where its middle is cut."""
+    if columns(text) <= limit:
+        return text
+    start = cut(text, limit // 2, "")
+    return start + cut_start(text, limit - columns(start), more)
+
+
+def distinct_cuts(texts: Iterable[str], limit: int, more: str = "…") -> dict[str, str]:
+    """Return texts cut to at most `limit` columns, at the start where that keeps them distinct, else in the middle.
+
+    Those that no cut keeps distinct are left whole.
+    """
+    known = dict.fromkeys(texts)
+    left, forms = list(known), {text: text for text in known}
+    for shortened in (cut_start, cut_middle, cut):
+        found = {text: shortened(text, limit, more) for text in left}
+        numbers = Counter(found.values())
+        forms |= {text: form for text, form in found.items() if numbers[form] == 1}
+        left = [text for text, form in found.items() if numbers[form] > 1]
+    return forms
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
