@@ -75,6 +75,7 @@ def test_a_node_that_takes_the_task_is_not_counted() -> None:
         (Shape(requests=((CPU, 31_500),)), "n1 has 31 CPU beside DaemonSets, 31.5 asked"),
         (Shape(requests=((CPU, 25_000),)), "n1 has 24.9 CPU free, 25 asked"),
         (Shape(requests=((MEMORY, 96 << 30),)), "n1 has 64 GiB memory, 96 GiB asked"),
+        (Shape(requests=((CPU, 2_000_000_000),)), "n1 has 32 CPU, 2,000,000 asked"),
         (Shape(requests=((MEMORY, (64 << 30) + (1 << 20)),)), "n1 has 64 GiB memory, 64.001 GiB asked"),
         (Shape(requests=(("example.com/none", 1),)), "n1 has no example.com/none"),
         (Shape(selector=(("kind", "other"),)), "n1 lacks the label kind=other"),

@@ -62,7 +62,12 @@ def test_sizes_are_summed_up(gpus: tuple[int, ...], text: str) -> None:
         ((), "no GPU"),
         ((("cpu", 500),), "0.5 CPU"),
         ((("cpu", 4000), ("memory", 2**30)), "4 CPU"),
+        ((("cpu", 1_000_000_000),), "1,000,000 CPU"),
         ((("memory", 3 * 2**29),), "1.5 GiB"),
+        ((("memory", 10),), "10 bytes"),
+        ((("memory", 512 * 2**20),), "512 MiB"),
+        ((("memory", 2000 * 2**30),), "2000 GiB"),
+        ((("nvidia.com/gpu", 1_000_000),), "1,000,000 GPU"),
         ((("cpu", 4000), ("nvidia.com/gpu", 1)), "1 GPU"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from coterie.placement.explain.obstacles import Cause, Obstacle
 from coterie.placement.refusal import Tally
+from coterie.rendering.text import bytes_text, cpu_text
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import CPU, GPU, MEMORY, PODS, STORAGE, is_gpu
 from coterie.topology.display_names import domain
@@ -108,21 +109,18 @@ def _offer(cause: Cause) -> str:
     asked = _amount(name, cause.asked, digits)
     much = _amount(name, most, digits)
     if least != most and (low := _amount(name, least, digits)) != much:
-        much = f"{low} to {much}"
+        same = low.partition(" ")[2] == much.partition(" ")[2]
+        much = f"{low.partition(' ')[0] if same else low} to {much}"
     elif not most:
         much = "no"
     unit = _unit(name, many=least != most or most > 1)
-    if name in _BYTES:
-        much, asked = f"{much} GiB" if most else much, f"{asked} GiB"
     return f"{much} {unit}{when.get(cause.obstacle, '')}, {asked} asked"
 
 
 def _amount(name: str, value: int, digits: int) -> str:
     if name == CPU:
-        return f"{value / 1000:.{digits + 3}g}"
-    if name in _BYTES:
-        return f"{value / 2**30:.{digits}g}" if value < 2**40 else f"{value / 2**30:.{digits + 3}g}"
-    return f"{value:,}"
+        return cpu_text(value)
+    return bytes_text(value, digits) if name in _BYTES else f"{value:,}"
 
 
 def _unit(name: str, *, many: bool) -> str:

@@ -10,6 +10,7 @@ from coterie.gang.tree import Gang, Shape
 from coterie.placement.refusal import Nearest, Refusal, WayOut
 from coterie.placement.whatif import AllowExcluded, Coarsen, Keep, Prefer, Release, Tolerate, Uncordon
 from coterie.rendering.causes import counted
+from coterie.rendering.text import bytes_text, cpu_text
 from coterie.topology.channels import CHANNEL
 from coterie.topology.cluster import CPU, GPU, GPUS, MEMORY, Cluster, is_gpu
 from coterie.topology.display_names import domain, group_name
@@ -41,13 +42,13 @@ def shape(one: Shape) -> str:
     """Return the request of one task, in the fewest words that identify it."""
     requests = dict(one.requests)
     if gpus := requests.get(GPU):
-        return f"{gpus} GPU"
-    if devices := [f"{amount} {name}" for name, amount in one.requests if is_gpu(name)]:
+        return f"{gpus:,} GPU"
+    if devices := [f"{amount:,} {name}" for name, amount in one.requests if is_gpu(name)]:
         return " and ".join(devices)
     if cpu := requests.get(CPU):
-        return f"{cpu / 1000:g} CPU"
+        return f"{cpu_text(cpu)} CPU"
     if memory := requests.get(MEMORY):
-        return f"{memory / 2**30:.3g} GiB"
+        return bytes_text(memory)
     return "no GPU"
 
 

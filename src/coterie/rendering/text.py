@@ -69,6 +69,20 @@ def columns(text: str) -> int:
     return sum(_columns(char) for char in text)
 
 
+def cpu_text(thousandths: int) -> str:
+    """Return a number of CPUs, never with an exponent."""
+    return f"{thousandths / 1000:,.3f}".rstrip("0").rstrip(".")
+
+
+def bytes_text(number: int, digits: int = 3) -> str:
+    """Return an amount of memory in the largest unit up to GiB of which it has at least one, never with an exponent."""
+    for size, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if number >= size:
+            whole = len(str(number // size))
+            return f"{number / size:.{digits if whole <= digits else max(whole, digits + 3)}g} {unit}"
+    return f"{number} {'byte' if number == 1 else 'bytes'}"
+
+
 def cut(text: str, limit: int, more: str = "…") -> str:
     """Return a text of at most `limit` columns, with a mark where its end is cut."""
     if columns(text) <= limit:
