@@ -172,7 +172,7 @@ def test_a_mistyped_label_of_a_level_that_nobody_asks_for_is_named_where_it_hide
     assert (refusal.reason, refusal.level) == (Reason.NODES_UNLABELLED, "clique")
     assert "has the label nvidia.com/gpu-clique of level clique, and the scheduler does not see" in said
     assert 'Did you mean "nvidia.com/gpu.clique"?' in said
-    assert "2 nodes are hidden from the scheduler without the label nvidia.com/gpu-clique" in said
+    assert "2 nodes are hidden from the scheduler for lack of the label nvidia.com/gpu-clique" in said
     assert "LabelOnNoNode" in [notice.code for notice in plan.notices]
 
 
@@ -184,5 +184,5 @@ def test_no_single_label_is_blamed_where_nodes_lack_different_ones() -> None:
     said = message(refusal, plan.gangs[0].gang, plan.domains.topology, plan.domains.cluster)
     assert refusal.reason is Reason.NODES_UNLABELLED
     assert "no node that could run these tasks has the labels of all levels" in said
-    assert "without the label topology.kubernetes.io/rack" in said
-    assert "without the label nvidia.com/gpu.clique" in said
+    assert "for lack of the label topology.kubernetes.io/rack" in said
+    assert "for lack of the label nvidia.com/gpu.clique" in said

@@ -67,7 +67,7 @@ def _cause(cause: Cause, pool: Collection[str]) -> str:
         case Obstacle.NOT_SELECTED | Obstacle.UNLABELLED:
             return f"{who} {lacks} the label {about}"
         case Obstacle.HIDDEN:
-            return f"{who} {is_} hidden from the scheduler without the label {about}"
+            return f"{who} {is_} hidden from the scheduler for lack of the label {about}"
         case Obstacle.AFFINITY:
             return f"{who} {'does' if cause.nodes == 1 else 'do'} not match the node affinity"
         case Obstacle.TAINTED:

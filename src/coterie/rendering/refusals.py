@@ -210,7 +210,7 @@ def way_out(way: WayOut) -> str:
 def _hidden(refusal: Refusal, topology: Topology, cluster: Cluster) -> str:
     """Return the label, of whichever level, for lack of which the scheduler sees no node that could run the tasks."""
     label = topology.label(refusal.level or "")
-    unseen = "the scheduler does not see nodes that lack the label of any level"
+    unseen = "the scheduler does not see nodes that lack a level's label"
     if refusal.unlabelled < refusal.hidden:
         return f"no node that could run these tasks has the labels of all levels, and {unseen}"
     guess = did_you_mean(label, (key for key in cluster.columns if key != label))
