@@ -223,7 +223,7 @@ def test_queues_and_topologies_of_an_earlier_version_are_adopted_or_removed_and_
     assert not any(nvl.get(kind, one) for kind, one in names["former"])
     adopted = filter(None, (nvl.get(kind, name) for kind, name in names["kept"]))
     assert [one["metadata"]["labels"].get(backend) for one in adopted] == ["lab", "lab"]
-    assert {(kind.lower(), meta.name) for kind, meta in shared.others} == names["other"]
+    assert {(kind.name.lower(), meta.name) for kind, meta in shared.others} == names["other"]
 
 
 def test_a_queue_that_another_backend_takes_over_during_a_sweep_stays(

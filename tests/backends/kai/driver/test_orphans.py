@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from coterie.backends.kai.driver.objects import FieldManager, ObjectMeta
 from coterie.backends.kai.driver.orphans import leftovers, sweep
 from coterie.backends.kai.driver.removal import RemovalScope
-from coterie.kube.kinds import COMPUTE_DOMAIN, POD, POD_GROUP, ObjectKind
+from coterie.kube.kinds import COMPUTE_DOMAIN, CONFIG_MAP, POD, POD_GROUP, QUEUE, TOPOLOGY, ObjectKind
 from coterie.lifecycle import GroupRules, GroupState, Presence, Spec, State, TaskRules, TaskState
 
 OWN = [FieldManager("coterie")]
@@ -85,14 +85,26 @@ def test_a_workflow_of_another_name_is_another_one() -> None:
 
 
 def test_objects_of_a_backend_that_is_not_configured_are_named_with_what_to_do() -> None:
-    def made(name: str, backend: str, manager: str = "coterie") -> tuple[str, ObjectMeta]:
-        labels = {"coterie.dev/store": "s1", "coterie.dev/backend": backend}
-        return "Queue", ObjectMeta(name, labels=labels, managed_fields=[FieldManager(manager)])
-
-    others = [made("q1", "old"), made("q2", "new"), made("q3", "old"), made("q4", "old", "kubectl")]
+    others = [left(QUEUE, "q1"), left(QUEUE, "q2", "new"), left(QUEUE, "q3"), left(QUEUE, "q4", manager="kubectl")]
     (words,) = leftovers(others, ["own", "new"])
     assert words.startswith(
         'Queue q1, Queue q3: left by backend "old", which is not in the configuration; add a backend'
     )
-    assert words.endswith("kubectl delete queue -l coterie.dev/store=s1,coterie.dev/backend=old")
+    assert words.endswith("kubectl delete queues.scheduling.run.ai -l coterie.dev/store=s1,coterie.dev/backend=old")
     assert leftovers(others, ["old", "new"]) == ()
+
+
+def test_the_command_for_leftovers_names_their_namespace_and_their_kinds_in_full() -> None:
+    kinds = (POD, POD_GROUP, COMPUTE_DOMAIN, CONFIG_MAP, QUEUE, TOPOLOGY)
+    (words,) = leftovers([left(kind, f"o{number}") for number, kind in enumerate(kinds)], ["own"])
+    listed = "pods,podgroups.scheduling.run.ai,computedomains.resource.nvidia.com,configmaps"
+    listed += ",queues.scheduling.run.ai,topologies.kai.scheduler"
+    assert f"kubectl delete {listed} -n jobs -l coterie.dev/store=s1,coterie.dev/backend=old" in words
+
+
+def left(
+    kind: ObjectKind, name: str, backend: str = "old", *, manager: str = "coterie"
+) -> tuple[ObjectKind, ObjectMeta]:
+    labels = {"coterie.dev/store": "s1", "coterie.dev/backend": backend}
+    namespace = "jobs" if kind.namespaced else ""
+    return kind, ObjectMeta(name, namespace, labels=labels, managed_fields=[FieldManager(manager)])

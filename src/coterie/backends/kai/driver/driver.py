@@ -41,7 +41,7 @@ from coterie.config.configuration import Pool
 from coterie.errors import CoterieError, NotFound, Reason, SpecErrors, Unavailable, UsageError
 from coterie.kube.api import connect
 from coterie.kube.errors import ApiForbidden, ObjectConflict
-from coterie.kube.kinds import COMPUTE_DOMAIN, POD, POD_GROUP
+from coterie.kube.kinds import COMPUTE_DOMAIN, POD, POD_GROUP, ObjectKind
 from coterie.kube.reads import find
 from coterie.kube.retry import RetryLimits
 from coterie.kube.write import json_patch
@@ -252,12 +252,12 @@ class KaiDriver:
         kinds = [kind for kinds in STAGES for kind in kinds]
         listed = ((kind, meta) for kind in kinds for meta in self._remover.objects(kind, f"{STORE}={self._store}"))
         # Another backend of the service may be the same namespace of the same cluster.
-        own, found, others = label_value(self._settings.backend), [], list[tuple[str, ObjectMeta]]()
+        own, found, others = label_value(self._settings.backend), [], list[tuple[ObjectKind, ObjectMeta]]()
         for kind, meta in listed:
             if meta.label(BACKEND) in ("", own):
                 found.append((kind, meta))
             else:
-                others.append((kind.name, meta))
+                others.append((kind, meta))
         busy = [*self._created, *(each.scope for each in self._removals.values()), *self._folders.scopes]
         result = sweep(found, workflows, spared, busy)
         for scope in result.scopes:

@@ -63,25 +63,27 @@ def _foreign(names: Sequence[str]) -> tuple[str, ...]:
     return (f"{listed}: labelled as objects of this service, but not its own; they are left alone",) if names else ()
 
 
-def leftovers(others: Iterable[tuple[str, ObjectMeta]], backends: Collection[str]) -> tuple[str, ...]:
+def leftovers(others: Iterable[tuple[ObjectKind, ObjectMeta]], backends: Collection[str]) -> tuple[str, ...]:
     """Return which objects of this service belong to backends that it does not have any more, and what to do."""
     # Another thread may change them meanwhile.
     known = {label_value(name) for name in tuple(backends)}
-    found: dict[str, list[tuple[str, ObjectMeta]]] = {}
+    found: dict[str, list[tuple[ObjectKind, ObjectMeta]]] = {}
     for kind, meta in others:
         if meta.own and meta.label(BACKEND) not in known:
             found.setdefault(meta.label(BACKEND), []).append((kind, meta))
     return tuple(_left(backend, some) for backend, some in sorted(found.items()))
 
 
-def _left(backend: str, some: list[tuple[str, ObjectMeta]]) -> str:
-    named = ", ".join(f"{kind} {meta.name}" for kind, meta in some[:3])
+def _left(backend: str, some: list[tuple[ObjectKind, ObjectMeta]]) -> str:
+    named = ", ".join(f"{kind.name} {meta.name}" for kind, meta in some[:3])
     more = f" and {len(some) - 3} more" if len(some) > 3 else ""
-    kinds = ",".join(dict.fromkeys(kind.lower() for kind, _ in some))
+    # Other software has kinds of the same names, so groups are written out. Kinds of the whole cluster ignore `-n`.
+    kinds = ",".join(dict.fromkeys(kind.crd if kind.group else kind.plural for kind, _ in some))
+    inside = next((f" -n {meta.namespace}" for kind, meta in some if kind.namespaced), "")
     selector = f"{STORE}={some[0][1].label(STORE)},{BACKEND}={backend}"
     return (
         f'{named}{more}: left by backend "{backend}", which is not in the configuration; add a backend of that name '
-        f"again, or remove them: kubectl delete {kinds} -l {selector}"
+        f"again, or remove them: kubectl delete {kinds}{inside} -l {selector}"
     )
 
 

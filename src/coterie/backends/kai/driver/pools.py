@@ -20,7 +20,7 @@ from coterie.config.configuration import Pool
 from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api
 from coterie.kube.delete import delete
-from coterie.kube.kinds import POD_GROUP, QUEUE, TOPOLOGY
+from coterie.kube.kinds import POD_GROUP, QUEUE, TOPOLOGY, ObjectKind
 from coterie.kube.reads import ObjectQuery, list_all
 
 
@@ -46,7 +46,7 @@ class PoolObjects:
         self._api, self._namespace, self._store = api, namespace, store
         # The parent of the queues has no pool and stays.
         self._query, self._backend = f"{STORE}={store},{POOL}", label_value(backend)
-        self.others: list[tuple[str, ObjectMeta]] = []
+        self.others: list[tuple[ObjectKind, ObjectMeta]] = []
         self._wanted: set[tuple[str, str]] = set()
         self._written: dict[tuple[str, str], Manifest] = {}
 
@@ -83,13 +83,13 @@ class PoolObjects:
         Those without a backend are of an earlier version of Coterie: a backend whose pool has one has labelled it when
         the pool was written, and any other goes. One that somebody changes at this moment stays.
         """
-        used, others = _named(groups), list[tuple[str, ObjectMeta]]()
+        used, others = _named(groups), list[tuple[ObjectKind, ObjectMeta]]()
         for kind in (QUEUE, TOPOLOGY):
             for each in list_all(self._api, ObjectQuery(kind, labels=self._query), PoolObject).items:
                 meta = each.metadata
                 backend = meta.label(BACKEND)
                 if backend not in ("", self._backend):
-                    others.append((kind.name, meta))
+                    others.append((kind, meta))
                 elif (kind.name, meta.name) not in self._wanted and meta.name not in used and meta.own:
                     # Another backend of an earlier version may have gangs in another namespace.
                     if not backend and meta.name in _named(self._all_groups()):
