@@ -127,11 +127,21 @@ class Api:
         return with_retries(self.patience, lambda: self.attempt(call, params, body), self._clock)
 
     def attempt(
-        self, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
+        self,
+        call: RequestDescription,
+        params: Mapping[str, str | None] | None = None,
+        body: object = None,
+        *,
+        limit_s: float | None = None,
     ) -> ApiResponse:
-        """Return the answer to a call tried once; raise Transient for a temporary failure, else its error."""
+        """Return the answer to a call tried once; raise Transient for a temporary failure, else its error.
+
+        With `limit_s`, this is the time limit of each part of the request, and of the whole answer.
+        """
         request = self._request(call, params, body)
-        end = self._clock() + self.timeouts.answer_s
+        if limit_s is not None:
+            request.extensions["timeout"] = dict.fromkeys(request.extensions["timeout"], limit_s)
+        end = self._clock() + (self.timeouts.answer_s if limit_s is None else limit_s)
         with self._answering(call, request) as response:
             chunks = []
             for chunk in response.iter_bytes():
