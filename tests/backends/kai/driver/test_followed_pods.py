@@ -96,10 +96,21 @@ def test_a_deletion_that_the_pod_itself_explains_meanwhile_is_told_at_once_and_l
     assert (found.due, found.unexplained()) == (math.inf, [])
 
 
-def test_a_pod_that_was_deleted_by_force_is_lost_at_once() -> None:
-    found, _ = followed()
-    lost = Lost("t", 1, LossCause.PROCESS_LOST, "its pod was deleted by somebody else")
-    assert [each for _, each in found.news("p", None, pod({"running": {"startedAt": START}}))] == [lost]
+def test_a_pod_whose_deletion_no_watch_has_shown_is_told_when_its_eviction_is_known_or_nobody_tells_of_one() -> None:
+    said = {"words": ""}
+    clock = Clock()
+    found = FollowedPods(clock, lambda _: said["words"])
+    found.follow("p", KEY)
+    found.follow("q", KEY._replace(task="u"))
+    running = pod({"running": {"startedAt": START}})
+    assert [each for name in "pq" for each in found.news(name, None, running)] == []
+    said["words"] = "it was preempted"
+    clock.now = found.due
+    assert [each for _, each in found.news("p", None)] == [Lost("t", 1, LossCause.PREEMPTED, "it was preempted")]
+    said["words"] = ""
+    clock.now = followed_pods.EVENT_S
+    lost = Lost("u", 1, LossCause.PROCESS_LOST, "its pod was deleted by somebody else")
+    assert [each for _, each in found.news("q", None)] == [lost]
 
 
 def test_a_pod_that_somebody_deleted_is_lost_after_a_moment_without_an_event() -> None:

@@ -86,6 +86,37 @@ def test_heartbeats_wake_nobody_and_make_no_new_picture_of_the_nodes() -> None:
             watches.close()
 
 
+def test_a_pod_that_is_gone_has_the_state_of_its_deletion() -> None:
+    gate, over = threading.Event(), threading.Event()
+    gone = pod(2, "")
+    gone["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30}
+
+    def chunks(kind: str) -> Any:
+        assert gate.wait(PATIENCE_S)
+        if kind == "pods":
+            yield event("DELETED", gone)
+        over.wait(PATIENCE_S)
+
+    def server(request: httpx2.Request) -> httpx2.Response:
+        kind = request.url.path.rsplit("/", 1)[1]
+        if "watch" in request.url.params:
+            return httpx2.Response(200, stream=Stream(chunks(kind)))
+        return page([pod(1, "")] if kind == "pods" else [])
+
+    with api(server) as cluster:
+        watches = BackendWatches(cluster, "default", "s1", threading.Event())
+        try:
+            watches.take_changed_pods()
+            gate.set()
+            eventually(lambda: watches.pod("p1") is None)
+            last = watches.take_changed_pods()["p1"]
+            assert last is not None
+            assert last.metadata.deletion_timestamp == "2026-01-01T00:00:30Z"
+        finally:
+            over.set()
+            watches.close()
+
+
 def _version(watch: Any) -> str:
     (entry,) = watch.entries().values()
     return str(entry.meta.resource_version)

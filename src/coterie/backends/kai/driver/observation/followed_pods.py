@@ -143,8 +143,7 @@ class FollowedPods:
         """Return an observation with the reason of a deletion, None while that may still become known."""
         if not isinstance(found, Lost) or found.message != DELETED or pod is None:
             return found
-        # One without a time of deletion was removed by force at once, which schedulers do not do.
-        if pod.metadata.deletion_timestamp is None or any(isinstance(each, Ended | Lost) for each in followed.told):
+        if any(isinstance(each, Ended | Lost) for each in followed.told):
             return found
         if reason := self._evicted(pod):
             return replace(found, cause=LossCause.PREEMPTED, message=reason)

@@ -124,7 +124,9 @@ class BackendWatches:
         pod.metadata.managed_fields = None
         with self._lock:
             if change.did is ChangeType.DELETED:
-                self._changed_pods[name] = self._pods.pop(name, pod)
+                # The deletion itself may have the time at which it was requested, which no update before it had.
+                self._pods.pop(name, None)
+                self._changed_pods[name] = pod
             elif self._pods.get(name) == pod:
                 return
             else:
