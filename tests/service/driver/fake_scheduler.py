@@ -26,6 +26,7 @@ class FakeCluster:
     nodes: Mapping[str, str] = field(default_factory=dict)
     ending: bool = True
     out_of_reach: bool = False
+    troubles: list[str] = field(default_factory=list)
     crashing: str = ""  # the beginning of calls that end with an unexpected error
     blocked: threading.Event = field(default_factory=threading.Event)
     asked: list[str] = field(default_factory=list)
@@ -52,10 +53,15 @@ class FakeDriver:
         WORLD.check("open")
         WORLD.contexts.append(settings.context)
         self.settings, self.texts = settings, texts
+        self.told: list[str] = []
 
     @property
     def running(self) -> int:
         return 0
+
+    @property
+    def troubles(self) -> list[str]:
+        return list(WORLD.troubles)
 
     def sync(self, pools: Collection[Any]) -> None:
         WORLD.check(f"sync {','.join(pool.name for pool in pools)}")
@@ -91,12 +97,13 @@ class FakeDriver:
 
     def news(self) -> Iterator[tuple[str, Observation]]:
         WORLD.check("news")
+        self.told = list(WORLD.troubles)
         while WORLD.news:
             yield WORLD.news.popleft()
 
     def wait(self, timeout_s: float) -> bool:
         threading.Event().wait(min(timeout_s, 0.02))
-        return bool(WORLD.news)
+        return bool(WORLD.news) or WORLD.troubles != self.told
 
     def end_strays(self, workflows: Mapping[str, DrivenWorkflow], spared: Collection[str]) -> None:
         WORLD.check("strays")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import queue
+import threading
 import time
 from collections.abc import Iterator
 from typing import cast
@@ -11,13 +14,16 @@ import pytest
 
 from coterie.backends.base.driver import Driver, News
 from coterie.errors import Unavailable
+from coterie.lifecycle import Stopped
 from coterie.service.driver.connections import driver_thread
 from coterie.service.driver.connections.driver_thread import DriverThread
-from tests.eventually import eventually
+from tests.eventually import PATIENCE_S, eventually
 
 
 class BusyDriver:
     """A driver that always has observations, and fails to tell them at first."""
+
+    troubles = ()
 
     def __init__(self) -> None:
         self.waits = 0
@@ -110,6 +116,50 @@ def test_corrected_pools_are_reconciled_at_once_and_unchanged_ones_when_their_tu
     thread.sync(["wrong"])
     thread.sync(["corrected"])
     eventually(lambda: driver.pools == [["wrong"], ["corrected"]])
+    thread.close()
+
+
+class TroubledDriver:
+    """A driver with troubles, whose observations a test gives it one by one."""
+
+    def __init__(self, *troubles: str) -> None:
+        self.troubles = list(troubles)
+        self.coming: queue.SimpleQueue[News] = queue.SimpleQueue()
+
+    def wait(self, _: float) -> bool:
+        """Return at once."""
+        return True
+
+    def news(self) -> Iterator[tuple[str, News]]:
+        """Wait for the next one."""
+        with contextlib.suppress(queue.Empty):
+            yield "w-1", self.coming.get(timeout=0.01)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def test_troubles_are_passed_on_and_delay_no_observation(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Longer than the test may take: a failed collection would be repeated only then.
+    monkeypatch.setattr(driver_thread, "_PAUSE_S", 600.0)
+    driver, poked = TroubledDriver("a folder cannot be removed"), threading.Event()
+    thread = DriverThread(lambda: cast("Driver", driver), poked.set)
+    assert poked.wait(PATIENCE_S)
+    eventually(lambda: thread.troubles == ("a folder cannot be removed",))
+    told = list[tuple[str, News]]()
+
+    def collected() -> int:
+        told.extend(thread.news())
+        return len(told)
+
+    for number in range(5):
+        driver.coming.put(Stopped("t", number))
+        eventually(lambda: collected() == number + 1)  # noqa: B023 - called at once
+    assert told == [("w-1", Stopped("t", number)) for number in range(5)]
+    poked.clear()
+    driver.troubles.clear()
+    assert poked.wait(PATIENCE_S)
+    eventually(lambda: thread.troubles == ())
     thread.close()
 
 

@@ -76,6 +76,20 @@ def test_a_backend_out_of_reach_delays_nobody_and_goes_on_when_it_is_back(tmp_pa
         eventually(lambda: not problems(service))
 
 
+def test_troubles_of_a_backend_are_its_problem_while_they_last_and_its_workflows_go_on(
+    tmp_path: Path, world: FakeCluster
+) -> None:
+    world.troubles = ["a folder cannot be removed", "events may not be read"]
+    with Service(settings(tmp_path)) as service:
+        expected = [("backend far", "a folder cannot be removed; events may not be read")]
+        eventually(lambda: [(each["what"], each["message"]) for each in service.health()["problems"]] == expected)
+        far = service.submit(to("far", single("far", "true")))["id"]
+        assert service.wait(far, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
+        assert problems(service) == {"backend far"}
+        world.troubles = []
+        eventually(lambda: not problems(service))
+
+
 def test_a_backend_that_does_not_answer_delays_nobody(tmp_path: Path, world: FakeCluster) -> None:
     with Service(settings(tmp_path)) as service:
         eventually(lambda: "strays" in world.asked)

@@ -101,6 +101,10 @@ class Driver(Protocol):
     def running(self) -> int:
         """The number of tasks that run or are about to."""
 
+    @property
+    def troubles(self) -> Sequence[str]:
+        """The faults at this moment that an admin has to know of, as sentences; the driver goes on with all else."""
+
     def sync(self, pools: Collection[Any]) -> None:
         """Reconcile the scheduler's objects for the backend's pools with their current configuration."""
 
@@ -127,7 +131,8 @@ class Driver(Protocol):
     def news(self) -> Iterator[tuple[str, News]]:
         """Yield the observations of tasks since the last call, and events, by workflow.
 
-        All observations are yielded before `Unavailable` is raised.
+        All observations are yielded before `Unavailable` is raised, for what keeps the driver from working. Any other
+        fault is one of `troubles`.
         """
 
     def wait(self, timeout_s: float) -> bool:

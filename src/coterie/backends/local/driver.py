@@ -14,7 +14,7 @@ from coterie.backends.local.group_orders import WorkflowRun, orders_for
 from coterie.backends.local.machine.accounts import AccountTable
 from coterie.backends.local.supervisor import ProcessLimits, Supervisor
 from coterie.backends.local.work_order import AttemptKey
-from coterie.errors import NotFound, SpecErrors, Unavailable, UsageError
+from coterie.errors import NotFound, SpecErrors, UsageError
 from coterie.lifecycle import (
     Create,
     Created,
@@ -64,6 +64,11 @@ class LocalDriver:
     def running(self) -> int:
         """The number of tasks that run or are about to."""
         return len(self._watched)
+
+    @property
+    def troubles(self) -> list[str]:
+        """The reason why due tasks cannot start."""
+        return [said] if (said := self._supervisor.trouble) else []
 
     def sync(self, pools: Collection[Any]) -> None:
         """Do nothing: no scheduler besides Coterie has to know the pools."""
@@ -118,7 +123,7 @@ class LocalDriver:
         self._ending = {name: ending for name, ending in self._ending.items() if ending.workflow != workflow}
 
     def news(self) -> Iterator[tuple[str, Observation]]:
-        """Yield the observations since the last call; then raise `Unavailable` if some tasks cannot begin."""
+        """Yield the observations since the last call."""
         if not self._watched and not self._ending:
             return
         known = self._statuses()
@@ -136,9 +141,6 @@ class LocalDriver:
             if all(_over(known.get(key, local.AttemptAbsent())) for key in ending.keys):
                 del self._ending[name]
                 yield ending.workflow, ending.confirms
-        if said := self._supervisor.trouble:
-            # Last, so that all observations have been yielded.
-            raise Unavailable(said, "Allow Coterie to open more files (ulimit -n), or start it with fewer --processes.")
 
     def wait(self, timeout_s: float) -> bool:
         """Block until a status changes, or for the timeout."""

@@ -169,7 +169,9 @@ class Board:
             with self._problems.reported(connection.problem):
                 for workflow, told in connection.driver.news():
                     self.table.tell(workflow, told)
-                if not self._executor.behind(connection):
+                if said := connection.driver.troubles:
+                    self._problems.say(connection.problem, "; ".join(said))
+                elif not self._executor.behind(connection):
                     self._problems.solve(connection.problem)
 
         for workflow, error in self._drivers.given_up():

@@ -107,6 +107,15 @@ class KaiDriver:
         """The number of tasks that run or are about to."""
         return len(self._followed)
 
+    @property
+    def troubles(self) -> list[str]:
+        """Objects and folders that cannot be removed, leftovers, and what cannot be followed; gangs do without."""
+        said = [str(each.failure) for each in self._removals.values() if each.failure is not None]
+        said += [one for each in self._removals.values() for one in each.stuck]
+        said += [str(each) for each in (self._evictions.trouble, self._domains.trouble) if each]
+        said += [*self._folders.troubles, *self._bound.troubles, *self._domains.troubles]
+        return list(dict.fromkeys([*said, *self._not_removed]))
+
     def sync(self, pools: Collection[Any]) -> None:
         """Write the queues and topologies of the pools; one whose objects are refused keeps none of the others back."""
         found = with_external_topologies(self._api, pools)
@@ -233,10 +242,8 @@ class KaiDriver:
         yield from self._removal_news()
         busy = {each.scope.workflow for each in self._removals.values() if not each.stuck}
         self._folders.step(self._namespace, self._store, self._pools, busy)
-        if trouble := self._watches.trouble or self._domains.trouble:
+        if trouble := self._watches.trouble:
             raise trouble if isinstance(trouble, Unavailable) else Unavailable(str(trouble), trouble.hint)
-        if said := self._troubles():
-            raise Unavailable("; ".join(said), "The service keeps trying.")
 
     def wait(self, timeout_s: float) -> bool:
         """Block until an object changes or a removal is due, or for the timeout."""
@@ -398,10 +405,3 @@ class KaiDriver:
 
     def _has_domain(self, scope: RemovalScope) -> bool:
         return any(scope.covers(each) for each in self._remover.objects(COMPUTE_DOMAIN, scope.selector(self._store)))
-
-    def _troubles(self) -> list[str]:
-        said = [str(each.failure) for each in self._removals.values() if each.failure is not None]
-        said += [one for each in self._removals.values() for one in each.stuck]
-        said += [self._evictions.trouble] if self._evictions.trouble else []
-        said += [*self._folders.troubles, *self._bound.troubles, *self._domains.troubles]
-        return list(dict.fromkeys([*said, *self._not_removed]))

@@ -67,7 +67,7 @@ class DriverThread:
     """A driver whose calls return at once: they are made in the background, and repeated until they succeed.
 
     Calls for one workflow keep their order; those for others overtake one that fails. A workflow whose calls end with
-    unexpected errors again and again is given up. `poke` is called when there are observations.
+    unexpected errors again and again is given up. `poke` is called when there are observations, or other troubles.
     """
 
     def __init__(self, open_driver: Callable[[], Driver], poke: Callable[[], None]) -> None:
@@ -80,6 +80,7 @@ class DriverThread:
         self._given_up: list[tuple[str, Exception]] = []
         self._left: set[str] = set()
         self._kept: set[str] = set()
+        self._troubles: tuple[str, ...] = ()
         self._current: _DriverCall | None = None
         self._unopened = ""
         self._closed = False
@@ -90,6 +91,11 @@ class DriverThread:
     def running(self) -> int:
         """The number of tasks that run or are about to, as far as it is known."""
         return self._driver.running if self._driver else 0
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """The troubles of the driver when observations were collected last."""
+        return self._troubles
 
     def sync(self, pools: Collection[Any]) -> None:
         """Schedule the reconciliation of pools, at once where they differ from those of the last one."""
@@ -231,10 +237,19 @@ class DriverThread:
 
     def _await(self, driver: Driver) -> None:
         if driver.wait(_WAIT_S):
-            self._ask(_NEWS, "news", lambda one: one.news())
+            self._ask(_NEWS, "news", self._collected)
             # Until they are collected, the driver still has them and would not wait.
             with self._condition:
                 self._condition.wait_for(lambda: self._closed or _NEWS not in self._lines)
+
+    def _collected(self, driver: Driver) -> Iterator[tuple[str, News]]:
+        """Yield the observations of the driver; then note its troubles, whether that succeeds or fails."""
+        try:
+            yield from driver.news()
+        finally:
+            before, self._troubles = self._troubles, tuple(driver.troubles)
+            if self._troubles != before:
+                self._poke()
 
     def _open(self) -> None:
         self._driver = self._open_driver()
