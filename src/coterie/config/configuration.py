@@ -78,7 +78,8 @@ class GpuQuota:
 class Workspace:
     """A PersistentVolumeClaim that the pods of a pool share, and the folder of its volume to use.
 
-    `removal_image` is the image of pods that remove the folders of deleted workflows, empty for that of a task.
+    `removal_image` is the image of pods that remove the folders of deleted workflows, empty for that of a task, which
+    sees and empties only the folder of its workflow.
     """
 
     claim: str

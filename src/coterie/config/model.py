@@ -138,7 +138,9 @@ class WorkspaceModel(DocumentModel):
     )
     folder: Annotated[str, rule(_folder)] = Field("coterie", description="The folder of the volume to use.")
     removal_image: str = Field(
-        "", description="The image of pods that remove the folders of deleted workflows; by default that of a task."
+        "",
+        description="The image of pods that remove the folders of deleted workflows; by default that of a task, which "
+        "only empties them.",
     )
 
 

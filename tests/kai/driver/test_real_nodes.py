@@ -260,24 +260,29 @@ def test_the_folder_of_a_deleted_workflow_is_removed_from_the_workspace_also_aft
     found = settings(tmp_path, config=CONFIG + REAL)
     # A folder that its owner may not write to does not stay because of that.
     script = "mkdir $COTERIE_OUTPUT/d; touch $COTERIE_OUTPUT/d/x; chmod 500 $COTERIE_OUTPUT/d"
+    names = ("empty", "gone", "stays")
     with in_process(real, found) as here:
-        idents = [here.submit(Submission(_flow(name, _task("t", script)).encode())) for name in ("gone", "stays")]
-        assert [here.finished(ident) for ident in idents] == ["COMPLETED"] * 2
+        idents = [here.submit(Submission(_flow(name, _task("t", script)).encode())) for name in names]
+        assert [here.finished(ident) for ident in idents] == ["COMPLETED"] * 3
         store = here.service.store.identity()
-        gone, stays = (root / store / ident for ident in idents)
+        empty, gone, stays = (root / store / ident for ident in idents)
         assert (gone / "g" / "t" / "1" / "d" / "x").exists()
+        # The image of a task sees no folder of other workflows, so that of its own stays.
+        here.service.delete(idents[0])
+        real.wait(lambda: not list(empty.iterdir()), 120, "the folder is empty")
         foreign = gone / "g" / "t" / "foreign"
         foreign.mkdir(mode=0o755)
         (foreign / "file").touch()
-        here.service.delete(idents[0])
-        told = f"folder flows/{store}/{idents[0]} of the deleted workflow {idents[0]} is still on the volume of files: "
+        here.service.delete(idents[1])
+        told = f"folder flows/{store}/{idents[1]} of the deleted workflow {idents[1]} is still on the volume of files: "
         real.wait(lambda: told in (said := here.problems()) and "ermission denied" in said, 120, "the failure is told")
     shutil.rmtree(foreign)
-    with in_process(real, found) as here:
+    trusted = REAL.replace("folder: flows", f"folder: flows, removal_image: {IMAGE!r}")
+    with in_process(real, settings(tmp_path, config=CONFIG + trusted)) as here:
         real.wait(lambda: not gone.exists(), 120, "the folder is gone")
         _nothing_left(real)
         assert (stays / "g" / "t" / "1" / "d" / "x").exists()
-        here.service.delete(idents[1])
+        here.service.delete(idents[2])
         real.wait(lambda: not stays.exists(), 120, "the other folder is gone")
         _nothing_left(real)
         real.wait(lambda: "is still on the volume" not in here.problems(), 60, "nothing is told any more")

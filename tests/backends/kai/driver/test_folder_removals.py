@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +19,18 @@ from coterie.backends.kai.driver.removal import ObjectRemoval, Remover
 from coterie.backends.kai.driver.workspaces import folder_removals
 from coterie.backends.kai.driver.workspaces.folder_removals import FolderRemovals
 from coterie.backends.kai.driver.workspaces.records import WorkspaceRecord, WorkspaceRecords
-from coterie.backends.kai.manifests.folder_removal import removal_objects, removal_pod, removed_folder
+from coterie.backends.kai.manifests.folder_removal import (
+    on_current_nodes,
+    platform_of,
+    removal_objects,
+    removal_pod,
+    removed_folder,
+)
 from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.kai.manifests.render import ServiceRun
-from coterie.config.configuration import Pool, Workspace
+from coterie.config.configuration import Platform, Pool, Workspace
 from coterie.errors import Unavailable
+from coterie.gang.tree import Toleration
 from coterie.kube.api import Api
 from tests.backends.kai.builders import POOL, of_kind, rendered
 from tests.backends.kai.driver.test_pod_report import ended, pod
@@ -73,16 +83,81 @@ def test_the_pod_has_what_lets_it_run_where_the_task_ran_and_nothing_else_of_the
     assert spec["automountServiceAccountToken"] is False
     assert spec["activeDeadlineSeconds"] == 3600
     (container,) = spec["containers"]
-    assert container["command"][-1] == "/coterie/workspace/w-1"
-    assert container["volumeMounts"] == [
-        {"name": "workspace", "mountPath": "/coterie/workspace", "subPath": "teams/a/s1"}
-    ]
     assert "env" not in container
     assert "initContainers" not in spec
     assert [volume["name"] for volume in spec["volumes"]] == ["workspace"]
-    assert removed_folder(found) == ("w-1", "data", "teams/a/s1/w-1")
-    _, other = removal_objects(made("w-1").pod, {"kai.scheduler/queue": "q"}, "busybox:1")
-    assert other["spec"]["containers"][0]["image"] == "busybox:1"
+    assert removed_folder(made("w-1").pod) == ("w-1", "data", "teams/a/s1/w-1")
+
+
+@pytest.mark.parametrize(
+    ("image", "runs", "mounts", "folder"),
+    [
+        ("", "i", "teams/a/s1/w-1", "/coterie/workspace"),
+        ("busybox:1", "busybox:1", "teams/a/s1", "/coterie/workspace/w-1"),
+    ],
+)
+def test_only_an_image_of_the_configuration_sees_more_than_the_folder_of_the_workflow(
+    image: str, runs: str, mounts: str, folder: str
+) -> None:
+    _, found = removal_objects(made("w-1").pod, {"kai.scheduler/queue": "q"}, image)
+    (container,) = found["spec"]["containers"]
+    assert container["image"] == runs
+    mount = {"name": "workspace", "mountPath": "/coterie/workspace", "subPath": mounts}
+    assert (container["volumeMounts"], container["command"][-1]) == ([mount], folder)
+
+
+def deep(folder: Path) -> None:
+    """Make a path that no program can name at once."""
+    handle = os.open(folder, os.O_RDONLY)
+    for _ in range(40):
+        os.mkdir("n" * 250, dir_fd=handle)
+        below = os.open("n" * 250, os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = below
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=handle))
+    os.close(handle)
+
+
+@pytest.mark.parametrize("image", ["", "busybox:1"])
+@pytest.mark.parametrize("shell", [["sh"], ["busybox", "sh"]])
+def test_the_script_removes_hidden_files_links_read_only_folders_and_deep_ones(
+    tmp_path: Path, image: str, shell: list[str]
+) -> None:
+    if not shutil.which(shell[0]):
+        pytest.skip(f"{shell[0]} is not installed")
+    other = tmp_path / "w-2"
+    folder = tmp_path / "w-1"
+    for each in (other / "g", folder / "g" / "t", folder / ".hidden", folder / "..two"):
+        each.mkdir(parents=True)
+        (each / "file").touch()
+    (folder / "g" / "link").symlink_to(other)
+    (folder / "g" / "t").chmod(0o500)
+    deep(folder / ".hidden")
+    _, found = removal_objects(made("w-1").pod, {"kai.scheduler/queue": "q"}, image)
+    command = found["spec"]["containers"][0]["command"]
+    for _ in range(2):
+        done = subprocess.run([*shell, *command[1:-1], str(folder)], capture_output=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert folder.exists() is not bool(image)
+        assert not folder.exists() or not list(folder.iterdir())
+    assert (other / "g" / "file").exists()
+
+
+def test_the_pod_goes_where_the_nodes_of_its_pool_are_now() -> None:
+    taint = Toleration("old", "Exists")
+    platforms = {"arm": Platform((("arch", "arm64"),), (taint,))}
+    then = replace(SHARED, platforms=platforms)
+    record = made("w-1", then)
+    of_platform = {**record.pod, "spec": {**record.pod["spec"], "nodeSelector": {"arch": "arm64", "pool": "gb200"}}}
+    assert (platform_of(record.pod, then), platform_of(of_platform, then)) == ("", "arm")
+    new = Toleration("new", "Exists")
+    now = replace(then, node_selector=(("pool", "gb300"),), tolerations=(*then.tolerations, new))
+    spec = on_current_nodes(record.pod, now, "")["spec"]
+    assert spec["nodeSelector"] == {"pool": "gb300"}
+    assert {each["key"] for each in spec["tolerations"]} == {"gpu", "new"}
+    spec = on_current_nodes(of_platform, now, "arm")["spec"]
+    assert spec["nodeSelector"] == {"arch": "arm64", "pool": "gb300"}
+    assert on_current_nodes(of_platform, replace(now, platforms={}), "arm") == of_platform
 
 
 def test_records_outlast_the_process_and_are_those_of_one_backend_and_namespace(tmp_path: Path) -> None:
