@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import shutil
@@ -15,9 +16,9 @@ import pytest
 
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.kai.driver.objects import TaskPod
-from coterie.backends.kai.driver.removal import ObjectRemoval, Remover
+from coterie.backends.kai.driver.removal import ObjectRemoval, RemovalScope, Remover
 from coterie.backends.kai.driver.workspaces import folder_removals
-from coterie.backends.kai.driver.workspaces.folder_removals import FolderRemovals
+from coterie.backends.kai.driver.workspaces.folder_removals import FolderRemoval, FolderRemovals
 from coterie.backends.kai.driver.workspaces.records import WorkspaceRecord, WorkspaceRecords
 from coterie.backends.kai.manifests.folder_removal import (
     on_current_nodes,
@@ -180,8 +181,53 @@ def test_records_outlast_the_process_and_are_those_of_one_backend_and_namespace(
 def test_a_record_that_cannot_be_written_keeps_the_task_from_starting(tmp_path: Path) -> None:
     (tmp_path / "workspaces").write_text("a file is in the way")
     records = WorkspaceRecords(DriverSettings(tmp_path / "tasks", backend="lab"))
+    with pytest.raises(Unavailable, match="the folder of w-1 on its workspace cannot be read"):
+        records.add("w-1", made("w-1"))
+    with pytest.raises(Unavailable, match="cannot be listed"):
+        records.workflows()
+    (tmp_path / "workspaces").unlink()
+    draft = tmp_path / "workspaces" / "lab" / "default" / "w-1.draft"
+    draft.mkdir(parents=True)
     with pytest.raises(Unavailable, match="the folder of w-1 on its workspace cannot be recorded"):
         records.add("w-1", made("w-1"))
+
+
+def test_records_that_cannot_be_read_are_neither_overwritten_nor_forgotten(
+    tmp_path: Path, scene: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = scene("w-1")
+    here.go_on()
+    here.pods[here.created[0]] = pod(ended(0))
+    here.go_on()
+    moved = made("w-1", replace(SHARED, workspace=Workspace("other", "f")))
+    here.records.add("w-1", made("w-1"))
+    with monkeypatch.context() as patch:
+
+        def refuse(*_: object, **__: object) -> str:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        patch.setattr(Path, "read_text", refuse)
+        with pytest.raises(Unavailable, match=r"cannot be read: .*Too many open files"):
+            here.records.add("w-1", moved)
+        here.removals.begin("w-1")
+        assert "Too many open files" in here.removals.troubles[0]
+        assert here.removals.workflows == {"w-1"}
+    assert here.records.of("w-1") == [made("w-1")]
+    here.now = here.removals.due
+    here.go_on()
+    assert (len(here.created), here.removals.troubles) == (2, [])
+    path = tmp_path / "workspaces" / "lab" / "default" / "w-2.json"
+    for text in ("", "{}x", '[{"pool": "a"}]', "[7]"):
+        path.write_text(text)
+        with pytest.raises(Unavailable, match=r"w-2\.json is damaged .*; remove that file"):
+            here.records.add("w-2", made("w-2"))
+        here.removals.begin("w-2")
+        assert "w-2.json is damaged" in here.removals.troubles[0]
+        assert path.read_text() == text
+    path.unlink()
+    here.now = here.removals.due
+    here.go_on()
+    assert (here.removals.troubles, here.removals.workflows) == ([], {"w-1"})
 
 
 class Scene:
@@ -217,10 +263,10 @@ class Scene:
             del self.pods[name]
         return True
 
-    def go_on(self, pools: dict[str, Pool] = POOLS, busy: Sequence[str] = ()) -> None:
+    def go_on(self, pools: dict[str, Pool] = POOLS, others: Sequence[ObjectRemoval] = ()) -> None:
         """Take as many steps as it takes until nothing is due."""
         for _ in range(50):
-            self.removals.step("default", "s1", pools, busy)
+            self.removals.step("default", "s1", pools, others)
             if self.removals.due > self.now:
                 return
         pytest.fail("there is always something due")
@@ -286,8 +332,10 @@ def test_pods_of_many_workflows_are_made_a_few_at_a_time(scene: Callable[..., Sc
 
 def test_it_waits_for_pools_for_objects_that_still_go_and_for_the_cluster(scene: Callable[..., Scene]) -> None:
     here = scene("w-1")
-    here.go_on(busy=["w-1"])
-    assert (here.created, here.removals.due) == ([], math.inf)
+    # A removal of all that the workflow has goes on with the PodGroup of the pod, also while something is stuck.
+    for other in (ObjectRemoval(RemovalScope("w-1"), 0.0), ObjectRemoval(RemovalScope("w-1"), 0.0, stuck=("held",))):
+        here.go_on(others=[other])
+        assert (here.created, here.removals.due) == ([], math.inf)
     here.go_on({})
     assert "no pool of the backend is known here" in here.removals.troubles[0]
     here.now = here.removals.due
@@ -301,3 +349,60 @@ def test_it_waits_for_pools_for_objects_that_still_go_and_for_the_cluster(scene:
     here.pods.clear()
     here.go_on()
     assert "its pod was deleted by somebody else" in here.removals.troubles[0]
+
+
+def test_a_pod_without_a_node_makes_way_for_other_folders(scene: Callable[..., Scene]) -> None:
+    stuck = [f"stuck{number}-1" for number in range(4)]
+    here = scene(*stuck, "w-1")
+    here.go_on()
+    waits = {"type": "PodScheduled", "status": "False", "message": "no such claim"}
+    for name in here.created:
+        here.pods[name] = pod(node="", conditions=[waits])
+    here.now = 599.0
+    here.go_on()
+    assert len(here.created) == 4
+    here.now = 601.0
+    here.go_on()
+    assert f"pod {here.created[0]} got no node in 601 s: no such claim" in here.removals.troubles[0]
+    # Folders that were not tried yet go first, and the others again after a while.
+    assert here.created[4].startswith("w-1-")
+    here.now = 604.0
+    here.go_on()
+    assert len(here.created) == 8
+    # A pod on a node is not one of these.
+    here.now = 4500.0
+    here.go_on()
+    assert len(here.created) == 8
+    # But its node may never end it.
+    here.now = 6000.0
+    here.go_on()
+    assert "did not end in" in here.removals.troubles[0]
+
+
+def test_the_words_about_many_folders_are_few(scene: Callable[..., Scene], tmp_path: Path) -> None:
+    here = scene(*(f"w{number}-1" for number in range(9)))
+    here.go_on({})
+    told = here.removals.troubles
+    assert len(told) == 4
+    assert told[-1] == "and 6 more folders of deleted workflows"
+    for number in range(5):
+        (tmp_path / "workspaces" / "lab" / "default" / f"v{number}-1.json").write_text("")
+        here.removals.begin(f"v{number}-1")
+    assert (len(here.removals.troubles), here.removals.troubles[-1]) == (8, "and 2 more records of folders")
+
+
+def test_the_work_of_a_step_grows_no_faster_than_the_number_of_folders(
+    scene: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    def active(self: FolderRemoval) -> bool:
+        nonlocal looks
+        looks += 1
+        return self.since is not None or self.objects is not None
+
+    monkeypatch.setattr(FolderRemoval, "active", property(active))
+    here = scene(*(f"w{number}-1" for number in range(200)))
+    here.removals.step("default", "s1", POOLS)
+    assert here.removals.due == math.inf
+    assert (len(here.created), looks < 10 * 200) == (4, True)

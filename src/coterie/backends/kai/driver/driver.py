@@ -32,8 +32,7 @@ from coterie.backends.kai.driver.orphans import leftovers, sweep
 from coterie.backends.kai.driver.pools import PoolObjects
 from coterie.backends.kai.driver.removal import STAGES, ForcedPod, ObjectRemoval, RemovalScope, Remover
 from coterie.backends.kai.driver.workspaces.folder_removals import FolderRemovals
-from coterie.backends.kai.driver.workspaces.records import WorkspaceRecord, WorkspaceRecords
-from coterie.backends.kai.manifests.folder_removal import removal_pod
+from coterie.backends.kai.driver.workspaces.records import WorkspaceRecords
 from coterie.backends.kai.manifests.metadata import BACKEND, STORE, ManifestContext
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
@@ -150,7 +149,8 @@ class KaiDriver:
             # Tasks that join others, or are created again after a crash, do as the first ones did.
             claims = (pool.nvlink or not whole) and self._has_domain(scope)
             found = manifests_of(workflow, text, asked, request, claims=claims or (None if whole else False))
-            self._record_folder(workflow.id, pool, found)
+            scene = ManifestContext(self._namespace, workflow.id, pool, store=self._store)
+            self._records.note(scene, found.manifests)
             if not whole:
                 self._ask_for_members(found)
             for _ in create(self._api, found.manifests, self._known):
@@ -172,13 +172,6 @@ class KaiDriver:
             self._follow(TaskAttempt(workflow.id, asked.group, task, asked.attempt), workflow.pool)
         self._wake.set()
         yield Created(asked.group, asked.attempt)
-
-    def _record_folder(self, workflow: str, pool: Pool, found: GroupManifests) -> None:
-        """Note the folder of a workflow on the workspace of its pool, before the first pod makes it."""
-        pods = [each for each in found.manifests if each["kind"] == POD.name]
-        if pool.workspace is not None and pods:
-            scene = ManifestContext(self._namespace, workflow, pool, store=self._store)
-            self._records.add(workflow, WorkspaceRecord(pool.name, removal_pod(scene, pool.workspace, pods[0])))
 
     def _incomplete(self, workflow: str, asked: Create, why: str) -> None:
         """Tell that a gang waits for pods which cannot be created now."""
@@ -240,8 +233,7 @@ class KaiDriver:
         self._bound.write(self._pools, self._followed.attempts(), self._watches.pod, self._watches.labels)
         yield from self._wait_reasons()
         yield from self._removal_news()
-        busy = {each.scope.workflow for each in self._removals.values() if not each.stuck}
-        self._folders.step(self._namespace, self._store, self._pools, busy)
+        self._folders.step(self._namespace, self._store, self._pools, self._removals.values())
         if trouble := self._watches.trouble:
             raise trouble if isinstance(trouble, Unavailable) else Unavailable(str(trouble), trouble.hint)
 
@@ -349,10 +341,10 @@ class KaiDriver:
             yield from ((name[0], self._forced(removal, each)) for each in list(removal.forced.values())[known:])
             if not gone:
                 continue
-            if name[1].startswith(_FORGET):
-                self._folders.begin(name[1].removeprefix(_FORGET))
             if not removal.stuck:
                 del self._removals[name]
+                if name[1].startswith(_FORGET):
+                    self._folders.begin(name[1].removeprefix(_FORGET))
             if not removal.scope.task:
                 self._created = {each: None for each in self._created if not removal.scope.contains(each)}
             if removal.confirms is not None:

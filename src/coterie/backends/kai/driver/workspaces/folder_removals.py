@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from coterie.backends.kai.driver.creation import create
@@ -16,11 +16,11 @@ from coterie.backends.kai.driver.objects import AnyObject, TaskPod
 from coterie.backends.kai.driver.observation.pod_report import report
 from coterie.backends.kai.driver.removal import ObjectRemoval, RemovalScope, Remover
 from coterie.backends.kai.driver.workspaces.records import WorkspaceRecord, WorkspaceRecords
-from coterie.backends.kai.manifests.folder_removal import removal_objects, removed_folder
+from coterie.backends.kai.manifests.folder_removal import on_current_nodes, removal_objects, removed_folder
 from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
-from coterie.errors import CoterieError
+from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api
 from coterie.kube.kinds import POD
 from coterie.kube.reads import find
@@ -35,6 +35,15 @@ _FIRST_S, _LONGEST_S = 2.0, 300.0
 _UNSEEN_S = 10.0
 # After this time, a pod that has not ended is reported.
 _LATE_S = 120.0
+# After this time, a pod without a node makes way for the next: its own time limit begins only on a node.
+_UNBOUND_S = 600.0
+# After this time, so does a pod whose node does not end it after its time limit.
+_UNENDED_S = 4500.0
+# How long to wait before records that cannot be read are read again.
+_READ_S = 30.0
+_LONGEST_WORDS = 300
+# How many folders are named in one report.
+_NAMED = 3
 
 
 @dataclass(slots=True)
@@ -46,6 +55,7 @@ class FolderRemoval:
 
     workflow: str
     record: WorkspaceRecord
+    scope: RemovalScope
     due: float = 0.0
     tries: int = 0
     since: float | None = None
@@ -74,70 +84,115 @@ class FolderRemovals:
         self._api, self._remover, self._records, self._pod, self._clock = api, remover, records, pod, clock
         self._removals: dict[str, FolderRemoval] = {}
         self._busy: Collection[str] = ()
+        # The workflows whose records could not be read or removed, and why.
+        self._unread: dict[str, str] = {}
+        self._read_at = math.inf
 
     def begin(self, workflow: str) -> None:
         """Remove the folders of a deleted workflow, of which no pod is left; a removal under way goes on."""
-        for record in self._records.of(workflow):
-            self._removals.setdefault(record.name, FolderRemoval(workflow, record))
+        try:
+            found = self._records.of(workflow)
+        except Unavailable as error:
+            self._read_later(workflow, str(error))
+            return
+        self._unread.pop(workflow, None)
+        for record in found:
+            scope = RemovalScope(label_value(workflow))
+            self._removals.setdefault(record.name, FolderRemoval(workflow, record, scope))
 
     @property
     def workflows(self) -> set[str]:
         """The workflows whose folders are being removed."""
-        return {each.workflow for each in self._removals.values()}
+        return {*self._unread, *(each.workflow for each in self._removals.values())}
 
     @property
     def scopes(self) -> list[RemovalScope]:
         """The scopes of objects that are made or removed at this moment."""
-        return [_scope(each) for each in self._removals.values() if each.active]
+        return [each.scope for each in self._active()]
 
     @property
     def due(self) -> float:
         """The time of the next step, as far as it is known."""
-        return min((self._due(each) for each in list(self._removals.values())), default=math.inf)
+        active = self._active()
+        removed = (each.objects.due for each in active if each.objects is not None)
+        return min(self._read_at, *removed, *(each.due for each in self._waiting(active)), math.inf)
 
     @property
     def troubles(self) -> list[str]:
-        """The folders that could not be removed, and why; stuck objects of their pods."""
-        found = []
-        for each in self._removals.values():
-            workflow, claim, folder = removed_folder(each.record.pod)
-            if each.failure:
-                words = f"folder {folder} of the deleted workflow {workflow} is still on the volume of {claim}"
-                found.append(f"{words}: {each.failure}")
-            if each.objects is not None:
-                found += [*([str(each.objects.failure)] if each.objects.failure else []), *each.objects.stuck]
+        """The folders that could not be removed, and why, of which a few are named; stuck objects of their pods."""
+        failed = [each for each in list(self._removals.values()) if each.failure]
+        found = [_told(each) for each in failed[:_NAMED]]
+        if len(failed) > _NAMED:
+            found.append(f"and {len(failed) - _NAMED} more folders of deleted workflows")
+        unread = list(self._unread.values())
+        found += unread[:_NAMED]
+        if len(unread) > _NAMED:
+            found.append(f"and {len(unread) - _NAMED} more records of folders")
+        for objects in (each.objects for each in self._active()):
+            if objects is not None:
+                found += [*([str(objects.failure)] if objects.failure else []), *objects.stuck]
         return found
 
-    def step(self, namespace: str, store: str, pools: Mapping[str, Pool], busy: Collection[str]) -> None:
-        """Advance all removals that are due; `busy` are the labels of workflows whose objects are being removed."""
-        self._busy = busy
-        for name, each in list(self._removals.items()):
+    def step(
+        self, namespace: str, store: str, pools: Mapping[str, Pool], removals: Iterable[ObjectRemoval] = ()
+    ) -> None:
+        """Advance all removals that are due; `removals` are those of other objects, which must not meet its own.
+
+        A removal that is stuck goes on to delete what its scope has, so only one of a group's objects is harmless.
+        """
+        self._busy = {each.scope.workflow for each in removals if not each.stuck or not each.scope.group}
+        self._read()
+        for each in self._active():
             if each.objects is not None:
-                self._end(name, each, each.objects)
-            elif each.since is not None:
+                self._end(each, each.objects)
+            else:
                 self._look(each)
-            elif each.due <= self._clock() and self._may_begin(each):
+        active, now = self._active(), self._clock()
+        waiting = [each for each in self._waiting(active) if each.due <= now]
+        # Folders that were not tried yet go first.
+        for each in sorted(waiting, key=lambda one: one.due):
+            if len(active) >= _AT_ONCE:
+                break
+            if all(each.workflow != one.workflow for one in active):
                 try:
                     self._make(each, namespace, store, pools)
                 except CoterieError as error:
                     self._clear(each, str(error))
+                active += [each] if each.active else []
 
-    def _may_begin(self, each: FolderRemoval) -> bool:
-        """Return whether there is a place for one more pod; folders of one workflow go one after the other."""
-        active = [one.workflow for one in self._removals.values() if one.active]
-        free = len(active) < _AT_ONCE and each.workflow not in active
-        return free and label_value(each.workflow) not in self._busy
+    def _active(self) -> list[FolderRemoval]:
+        return [each for each in list(self._removals.values()) if each.active]
+
+    def _waiting(self, active: Collection[FolderRemoval]) -> list[FolderRemoval]:
+        """Return the removals that have no pod and may get one; folders of one workflow go one after the other."""
+        if len(active) >= _AT_ONCE:
+            return []
+        held = {*self._busy, *(each.scope.workflow for each in active)}
+        return [each for each in list(self._removals.values()) if not each.active and each.scope.workflow not in held]
+
+    def _read(self) -> None:
+        """Read again the records that could not be read."""
+        if self._clock() >= self._read_at:
+            self._read_at = math.inf
+            for each in list(self._unread):
+                self.begin(each)
+
+    def _read_later(self, workflow: str, failure: str) -> None:
+        self._unread[workflow] = failure
+        self._read_at = min(self._read_at, self._clock() + _READ_S)
 
     def _make(self, each: FolderRemoval, namespace: str, store: str, pools: Mapping[str, Pool]) -> None:
         # The queue of a pool that is no more is gone as well; any other has room for this.
-        pool = pools.get(each.record.pool) or next(iter(pools.values()), None)
+        own = pools.get(each.record.pool)
+        pool = own or next(iter(pools.values()), None)
         if pool is None:
             self._again(each, "no pool of the backend is known here")
             return
         queue = ManifestContext(namespace, each.workflow, pool, store=store).queue_labels()
         image = pool.workspace.removal_image if pool.workspace is not None else ""
         each.since, each.seen = self._clock(), False
-        for _ in create(self._api, removal_objects(each.record.pod, queue, image), lambda _: ""):
+        pod = on_current_nodes(each.record.pod, pool, each.record.platform) if own is not None else each.record.pod
+        for _ in create(self._api, removal_objects(pod, queue, image), lambda _: ""):
             pass
 
     def _look(self, each: FolderRemoval) -> None:
@@ -155,6 +210,10 @@ class FolderRemovals:
         elif end is not None:
             code = f"exit code {end.exit_code}" if isinstance(end, Ended) else end.cause.value
             self._clear(each, f"{end.message or code} (pod {each.record.name})")
+        elif waited > _UNBOUND_S and not pod.spec.node_name:
+            self._clear(each, f"pod {each.record.name} got no node in {waited:.0f} s{_unschedulable(pod)}")
+        elif waited > _UNENDED_S:
+            self._clear(each, f"pod {each.record.name} did not end in {waited:.0f} s")
         elif waited > _LATE_S:
             each.failure = f"pod {each.record.name} has not removed it after {waited:.0f} s"
 
@@ -163,9 +222,9 @@ class FolderRemovals:
         return find(self._api, POD, each.record.name, AnyObject, namespace) is None
 
     def _clear(self, each: FolderRemoval, failure: str) -> None:
-        each.since, each.failure, each.objects = None, failure, ObjectRemoval(_scope(each), 0.0)
+        each.since, each.failure, each.objects = None, failure, ObjectRemoval(each.scope, 0.0)
 
-    def _end(self, name: str, each: FolderRemoval, objects: ObjectRemoval) -> None:
+    def _end(self, each: FolderRemoval, objects: ObjectRemoval) -> None:
         if objects.due > self._clock():
             return
         gone = self._remover.step(objects, time.time(), self._clock())
@@ -175,19 +234,25 @@ class FolderRemovals:
         if not each.gone:
             self._again(each, each.failure)
             return
-        del self._removals[name]
-        if each.workflow not in self.workflows:
-            self._records.forget(each.workflow)
+        del self._removals[each.record.name]
+        if all(each.workflow != one.workflow for one in self._removals.values()):
+            try:
+                self._records.forget(each.workflow)
+            except Unavailable as error:
+                self._read_later(each.workflow, str(error))
 
     def _again(self, each: FolderRemoval, failure: str) -> None:
         each.tries += 1
         each.failure, each.due = failure, self._clock() + backoff(each.tries, _FIRST_S, _LONGEST_S)
 
-    def _due(self, each: FolderRemoval) -> float:
-        if each.objects is not None:
-            return each.objects.due
-        return each.due if each.since is None and self._may_begin(each) else math.inf
+
+def _told(each: FolderRemoval) -> str:
+    workflow, claim, folder = removed_folder(each.record.pod)
+    words = f"folder {folder} of the deleted workflow {workflow} is still on the volume of {claim}"
+    return f"{words}: {each.failure}"
 
 
-def _scope(each: FolderRemoval) -> RemovalScope:
-    return RemovalScope(label_value(each.workflow))
+def _unschedulable(pod: TaskPod) -> str:
+    """Return the words of the scheduler about a pod that has no node, if there are any."""
+    said = (each.message for each in pod.status.conditions or () if each.type == "PodScheduled")
+    return next((f": {each[:_LONGEST_WORDS]}" for each in said if each), "")

@@ -6,24 +6,30 @@ A record has all that the removal needs, so that neither a crash nor another con
 from __future__ import annotations
 
 import json
-from contextlib import suppress
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from coterie.backends.base.settings import DriverSettings
 from coterie.backends.kai.driver.logs import namespace_of
+from coterie.backends.kai.manifests.folder_removal import platform_of, removal_pod
+from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.errors import Unavailable
+from coterie.kube.kinds import POD
 
 _FOLDER = "workspaces"
+_REPEATED = "The service keeps trying."
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceRecord:
-    """One folder of a workflow: its pool, and the pod that removes it."""
+    """One folder of a workflow: its pool, the pod that removes it, and the platform of that pod, if any."""
 
     pool: str
     pod: Manifest
+    platform: str = ""
 
     @property
     def name(self) -> str:
@@ -37,6 +43,13 @@ class WorkspaceRecords:
     def __init__(self, settings: DriverSettings) -> None:
         self._folder = settings.folder.with_name(_FOLDER) / settings.backend / namespace_of(settings)
 
+    def note(self, scene: ManifestContext, manifests: Iterable[Manifest]) -> None:
+        """Keep the folder that the pods among these objects make on the workspace of their pool, before they do."""
+        pod = next((each for each in manifests if each["kind"] == POD.name), None)
+        if scene.pool.workspace is not None and pod is not None:
+            removal = removal_pod(scene, scene.pool.workspace, pod)
+            self.add(scene.workflow, WorkspaceRecord(scene.pool.name, removal, platform_of(pod, scene.pool)))
+
     def add(self, workflow: str, record: WorkspaceRecord) -> None:
         """Keep a record before the folder is made; the first one of a folder stays."""
         found = self.of(workflow)
@@ -45,30 +58,44 @@ class WorkspaceRecords:
             draft = path.with_suffix(".draft")
             try:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                draft.write_text(json.dumps([{"pool": each.pool, "pod": each.pod} for each in (*found, record)]))
+                with draft.open("w", encoding="utf-8") as file:
+                    json.dump([asdict(each) for each in (*found, record)], file)
+                    file.flush()
+                    os.fsync(file.fileno())
                 draft.replace(path)
             except OSError as error:
-                hint = "The service keeps trying."
-                raise Unavailable(
-                    f"the folder of {workflow} on its workspace cannot be recorded: {error}", hint
-                ) from error
+                said = f"the folder of {workflow} on its workspace cannot be recorded: {error}"
+                raise Unavailable(said, _REPEATED) from error
 
     def of(self, workflow: str) -> list[WorkspaceRecord]:
-        """Return the records of a workflow, none where they cannot be read."""
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            found = json.loads(self._path(workflow).read_text())
-            return [WorkspaceRecord(each["pool"], each["pod"]) for each in found]
-        return []
+        """Return the records of a workflow, or raise `Unavailable` where they cannot be read."""
+        path, said = self._path(workflow), f"the record of the folder of {workflow} on its workspace cannot be read"
+        try:
+            return [WorkspaceRecord(**each) for each in json.loads(path.read_text(encoding="utf-8"))]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise Unavailable(f"{said}: {error}", _REPEATED) from error
+        except (ValueError, TypeError) as error:
+            told = f"{said}: {path} is damaged ({error}); remove that file, and then the folder by hand"
+            raise Unavailable(told, _REPEATED) from error
 
     def workflows(self) -> set[str]:
-        """Return the workflows of which there are records."""
-        with suppress(FileNotFoundError):
+        """Return the workflows of which there are records, or raise `Unavailable` where they cannot be listed."""
+        try:
             return {each.stem for each in self._folder.iterdir() if each.suffix == ".json"}
-        return set()
+        except FileNotFoundError:
+            return set()
+        except OSError as error:
+            raise Unavailable(f"the records of folders on workspaces cannot be listed: {error}", _REPEATED) from error
 
     def forget(self, workflow: str) -> None:
-        """Remove the records of a workflow, whose folders are gone."""
-        self._path(workflow).unlink(missing_ok=True)
+        """Remove the records of a workflow, whose folders are gone, or raise `Unavailable`."""
+        try:
+            self._path(workflow).unlink(missing_ok=True)
+        except OSError as error:
+            said = f"the record of the folder of {workflow}, which is gone, cannot be removed: {error}"
+            raise Unavailable(said, _REPEATED) from error
 
     def _path(self, workflow: str) -> Path:
         return self._folder / f"{workflow}.json"
