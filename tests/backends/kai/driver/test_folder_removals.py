@@ -58,7 +58,7 @@ def made(workflow: str, pool: Pool = SHARED) -> WorkspaceRecord:
     (found,) = of_kind(rendered(text, pool, run=ServiceRun(workflow, "s1", "NORMAL")), "Pod")
     scene = ManifestContext("default", workflow, pool, store="s1")
     assert pool.workspace
-    return WorkspaceRecord(pool.name, removal_pod(scene, pool.workspace, found))
+    return WorkspaceRecord(pool.name, removal_pod(scene, pool.workspace, found), "")
 
 
 def test_the_pod_has_what_lets_it_run_where_the_task_ran_and_nothing_else_of_the_task() -> None:
@@ -217,7 +217,8 @@ def test_records_that_cannot_be_read_are_neither_overwritten_nor_forgotten(
     here.go_on()
     assert (len(here.created), here.removals.troubles) == (2, [])
     path = tmp_path / "workspaces" / "lab" / "default" / "w-2.json"
-    for text in ("", "{}x", '[{"pool": "a"}]', "[7]"):
+    # The pod of a record without a platform mounts another folder.
+    for text in ("", "{}x", '[{"pool": "a"}]', '[{"pool": "a", "pod": {}}]', "[7]"):
         path.write_text(text)
         with pytest.raises(Unavailable, match=r"w-2\.json is damaged .*; remove that file"):
             here.records.add("w-2", made("w-2"))
@@ -376,7 +377,7 @@ def test_a_pod_without_a_node_makes_way_for_other_folders(scene: Callable[..., S
     # But its node may never end it.
     here.now = 6000.0
     here.go_on()
-    assert "did not end in" in here.removals.troubles[0]
+    assert any("did not end in" in each for each in here.removals.troubles)
 
 
 def test_the_words_about_many_folders_are_few(scene: Callable[..., Scene], tmp_path: Path) -> None:

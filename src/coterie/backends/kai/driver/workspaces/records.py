@@ -29,7 +29,7 @@ class WorkspaceRecord:
 
     pool: str
     pod: Manifest
-    platform: str = ""
+    platform: str
 
     @property
     def name(self) -> str:
