@@ -1,7 +1,8 @@
 """Fixtures for tests that need a real cluster.
 
 `lab` is one lab for all tests of a run, emptied before each; with pytest-xdist each worker has one, when it first needs
-it. It stops before the first test after which none needs a cluster. `make_lab` starts labs of a test's own.
+it. It stops before the first test after which none needs a cluster, and starts again where tests run in another order
+than they were collected and one still needs it. `make_lab` starts labs of a test's own.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from lab.realnodes import requirements
 # A test may leave a thousand objects behind, on a machine that has much else to do.
 _RESET_S = 120.0
 _SHARED = pytest.StashKey[Lab]()
+# The shared lab after it was stopped before the end of the run.
+_STOPPED = pytest.StashKey[Lab]()
 # The tests after the last one that needs a cluster.
 _REST = pytest.StashKey[frozenset[str]]()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note the tests at the end of a run that need no cluster: workers take tests in this order, too."""
+    """Note the tests at the end of a run that need no cluster: workers usually take tests in this order, too."""
     needed = [index for index, item in enumerate(session.items) if item.get_closest_marker("lab")]
     rest = session.items[needed[-1] + 1 :] if needed else ()
     session.config.stash[_REST] = frozenset(item.nodeid for item in rest)
@@ -42,6 +45,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
     """
     if item.nodeid in item.config.stash[_REST] and (shared := item.config.stash.get(_SHARED, None)):
         del item.config.stash[_SHARED]
+        item.config.stash[_STOPPED] = shared
         # What fails here fails again in the fixture, at the end of the run.
         with suppress(LabError):
             _stop(shared, item.config)
@@ -50,6 +54,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
         # What fails here fails again in the fixture, where it is the test's.
         with suppress(LabError), _uncaptured(item.config):
             build(wanted)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Start the shared lab again for a test that needs it after it was stopped.
+
+    Workers that take files by their number of tests, or tests from each other, do not keep the order of collection.
+    """
+    if "shared_lab" in getattr(item, "fixturenames", ()) and (stopped := item.config.stash.get(_STOPPED, None)):
+        stopped.start()
+        del item.config.stash[_STOPPED]
+        item.config.stash[_SHARED] = stopped
 
 
 @pytest.hookimpl(wrapper=True)
