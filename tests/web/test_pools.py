@@ -123,7 +123,7 @@ def test_a_pool_without_samples_says_so_and_shows_its_use_of_now(hall: PageServi
     page.route("**/history?*", fresh)
     page.goto(f"{hall.url}/pools/gpus")
     expect(page.get_by_role("img", name="GPUs in use: now 0 of 16")).to_be_visible()
-    expect(page.get_by_text("no samples yet").first).to_be_visible()
+    expect(page.get_by_text("no samples in this time").first).to_be_visible()
 
 
 def test_quotas_and_findings_about_labels_are_shown(hall: PageService, visit: Open) -> None:
