@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 from lab.ports import Ports
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.web.conftest import Visit
 from tests.web.page_service import CLUSTER, CONFIG, PageService, gang
@@ -114,13 +114,30 @@ def test_a_pool_whose_cluster_cannot_be_reached_says_so_instead_of_being_live(
         page = visit(f"{served.url}/map?pool=far").page
         state = page.get_by_role("status").filter(has_text="▲ out of date: the cluster cannot be reached")
         expect(state).to_be_visible()
-        expect(page.get_by_text("Its cluster cannot be reached: ")).to_be_visible()
+        expect(page.get_by_text("Its cluster cannot be reached: https")).to_be_visible()
         expect(page.locator("main")).not_to_contain_text("● live")
         expect(page.locator("main")).not_to_contain_text("Loading")
         page.goto(f"{served.url}/pools")
-        note = page.get_by_label("Pool far").get_by_text("Its cluster cannot be reached: ")
+        note = page.get_by_label("Pool far").get_by_text("Its cluster cannot be reached: https")
         expect(note).to_contain_text("what is shown may be out of date")
     ports.release()
+
+
+def test_the_page_of_pools_says_that_the_service_connects_until_the_first_try_has_ended(
+    odd: PageService, visit: Open
+) -> None:
+    page = visit("about:blank").page
+
+    def connecting(route: Route) -> None:
+        found = route.fetch()
+        pools = [{**each, "unreachable": "connecting"} for each in found.json()["items"]]
+        route.fulfill(response=found, json={"items": pools})
+
+    page.route("**/api/v1/pools", connecting)
+    page.goto(f"{odd.url}/pools")
+    pool = page.get_by_label("Pool training")
+    expect(pool.get_by_text("The service is connecting to its cluster.")).to_be_visible()
+    expect(pool).not_to_contain_text("cannot be reached")
 
 
 # The page's own handlers of events that the stream brings.
@@ -148,6 +165,10 @@ def test_a_map_turns_grey_while_the_cluster_cannot_be_reached_and_is_live_again_
     expect(page.get_by_role("status").filter(has_text="▲ out of date")).to_be_visible()
     expect(page.get_by_text("Its cluster cannot be reached: connection refused; what is shown")).to_be_visible()
     expect(page.locator(".area.stale .node").first).to_be_visible()
+    page.evaluate(REACHED, "connecting")
+    expect(page.get_by_role("status").filter(has_text="… the service is connecting to the cluster")).to_be_visible()
+    expect(page.get_by_text("The service is connecting to its cluster.")).to_be_visible()
+    expect(page.locator("main")).not_to_contain_text("cannot be reached")
     page.evaluate(REACHED, None)
     expect(live).to_be_visible()
     expect(page.locator(".area.stale")).to_have_count(0)

@@ -10,6 +10,9 @@ export class ApiError extends Error {
   }
 }
 
+/** The reason why a cluster is not known before the first try to reach it has ended. */
+export const CONNECTING = 'connecting'
+
 export type Query = Record<string, string | number | boolean | string[] | null | undefined>
 
 export interface Call {

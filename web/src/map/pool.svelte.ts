@@ -1,5 +1,5 @@
 // One pool on the map: its live nodes, the paints of its holders, and what is drawn over them.
-import { get, segment } from '../api/client'
+import { CONNECTING, get, segment } from '../api/client'
 import type { Assignment, Audited, NodeMap, Placement } from '../api/types'
 import type { Outline } from './focus'
 import { type Gang, MapModel, type MapNode } from './model'
@@ -37,10 +37,11 @@ export class LivePool {
 
   get state() {
     if (!this.#stream) return 'snapshot'
-    return this.#stream.state === 'live' && this.unreachable ? 'outdated' : this.#stream.state
+    if (this.#stream.state !== 'live' || !this.unreachable) return this.#stream.state
+    return this.unreachable === CONNECTING ? 'pending' : 'outdated'
   }
 
-  /** Why the cluster cannot be reached; empty while it can. */
+  /** Why the cluster is not reached; empty while it is. */
   get unreachable() {
     return this.#stream?.unreachable ?? ''
   }

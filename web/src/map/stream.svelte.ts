@@ -12,7 +12,7 @@ export class MapStream {
   state = $state<StreamState>('connecting')
   /** Why there will be no more changes. */
   reason = $state('')
-  /** Why the cluster cannot be reached; empty while it can. */
+  /** Why the cluster is not reached; empty while it is. */
   unreachable = $state('')
   #source: EventSource | null = null
   #last = ''

@@ -131,8 +131,9 @@ Maps = Annotated[LiveMaps, Depends(maps_of)]
     responses={
         200: {
             "description": "The nodes; or a stream of `event: map` with all of them and `event: change` with those "
-            "that changed, by their index. `event: cluster` says that the cluster cannot be reached, with the reason "
-            "in `unreachable`, or null once it is reached again. The stream ends with `event: end` and a `reason`.",
+            "that changed, by their index. `event: cluster` says that the cluster is not reached, with the reason "
+            "in `unreachable`, which is `connecting` before the first try has ended, or null once it is reached again. "
+            "The stream ends with `event: end` and a `reason`.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }
     },
