@@ -25,6 +25,9 @@ POOLS = """
     backend: lab
     node_selector: {kind: racks}
     topology_keys: [{key: block, label: example.com/block}]
+  unseen:
+    backend: filed
+    topology_keys: [{key: rack, label: topology.kubernetes.io/rack}]
 """
 DEAD = """
 backends:
@@ -36,10 +39,11 @@ pools:
 
 @pytest.fixture(scope="module")
 def odd(built_page: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageService]:
-    """Run a service with a pool of no nodes, one whose nodes have no label, and a pod with markup in its name."""
+    """Run a service with pools of no nodes, nodes without labels and unknown nodes, and markup in a pod's name."""
     del built_page
+    config = CONFIG.replace("pools:", "  filed: {scheduler: kai, cluster: cluster.yaml}\npools:") + POOLS
     pods = f"pods:\n- {{owner: '{NASTY}', node: e1-n1, gpu: 4}}\n"
-    with PageService(tmp_path_factory.mktemp("odd"), CONFIG + POOLS, CLUSTER + pods) as found:
+    with PageService(tmp_path_factory.mktemp("odd"), config, CLUSTER + pods) as found:
         yield found
 
 
@@ -47,6 +51,14 @@ def test_a_pool_without_nodes_says_what_to_look_at(odd: PageService, visit: Open
     seen = visit(f"{odd.url}/map?pool=empty")
     expect(seen.page.get_by_text("This pool has no nodes")).to_be_visible()
     expect(seen.page.get_by_text("coterie check")).to_be_visible()
+    assert seen.errors == []
+
+
+def test_a_pool_whose_nodes_are_not_known_to_the_service_says_why(odd: PageService, visit: Open) -> None:
+    seen = visit(f"{odd.url}/map?pool=unseen")
+    expect(seen.page.get_by_role("alert")).to_contain_text('backend "filed" has a cluster file and no context')
+    expect(seen.page.get_by_role("status").filter(has_text="■ not live: the nodes are not known")).to_be_visible()
+    expect(seen.page.locator("main")).not_to_contain_text("Loading")
     assert seen.errors == []
 
 

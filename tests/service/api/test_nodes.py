@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from starlette.testclient import TestClient
 
 from coterie.service.api.page.live_map import KEPT, LiveMaps
@@ -67,6 +68,25 @@ def test_nodes_name_their_domains_and_their_tasks(service: Service, client: Test
 def test_a_stream_of_a_pool_that_is_not_there_is_refused(client: TestClient) -> None:
     answer = client.get("/api/v1/pools/none/nodes", headers={"accept": "text/event-stream"})
     assert (answer.status_code, error_of(answer)["code"]) == (404, "NotFound")
+
+
+UNSEEN = """
+backends:
+  filed: {scheduler: kai, cluster: cluster.yaml}
+pools:
+  unseen: {backend: filed, topology_keys: [{key: rack, label: topology.kubernetes.io/rack}]}
+"""
+
+
+@pytest.mark.parametrize("service", [UNSEEN], indirect=True)
+def test_a_stream_of_nodes_that_are_not_known_ends_with_the_error_of_the_list(client: TestClient) -> None:
+    listed = client.get("/api/v1/pools/unseen/nodes")
+    assert (listed.status_code, error_of(listed)["code"]) == (400, "BadRequest")
+    stream = client.get("/api/v1/pools/unseen/nodes", headers={"accept": "text/event-stream"})
+    assert stream.status_code == 200
+    *_, last = stream.text.strip().split("\n\n")
+    kind, _, data = last.partition("\ndata: ")
+    assert (kind, json.loads(data)) == ("event: end", {"reason": "refused", "error": error_of(listed)})
 
 
 def test_a_service_without_the_page_says_how_to_get_it(client: TestClient) -> None:

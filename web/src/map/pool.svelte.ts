@@ -50,6 +50,10 @@ export class LivePool {
     return this.#stream?.reason ?? ''
   }
 
+  get error() {
+    return this.#stream?.error ?? null
+  }
+
   show(map: NodeMap): void {
     this.changed = null
     this.model = new MapModel(map)

@@ -1,7 +1,7 @@
 // The nodes of a pool as they change. The browser reconnects by itself after most breaks; after others we do, and in
 // either case go on from the last event that was seen.
 import { ApiError, address, get, segment } from '../api/client'
-import type { NodeChange, NodeMap } from '../api/types'
+import type { ErrorBody, NodeChange, NodeMap } from '../api/types'
 import { session } from '../session.svelte'
 
 export type StreamState = 'connecting' | 'live' | 'broken' | 'ended'
@@ -12,6 +12,8 @@ export class MapStream {
   state = $state<StreamState>('connecting')
   /** Why there will be no more changes. */
   reason = $state('')
+  /** The error, where the service refuses to show the nodes. */
+  error = $state.raw<ErrorBody | null>(null)
   /** Why the cluster is not reached; empty while it is. */
   unreachable = $state('')
   #source: EventSource | null = null
@@ -52,7 +54,9 @@ export class MapStream {
     })
     source.addEventListener('end', (event) => {
       this.close()
-      this.reason = (JSON.parse(event.data as string) as { reason: string }).reason
+      const { reason, error } = JSON.parse(event.data as string) as { reason: string; error?: ErrorBody }
+      this.reason = reason
+      this.error = error ?? null
       this.state = 'ended'
       if (this.reason === 'unauthorized') session.ended()
     })

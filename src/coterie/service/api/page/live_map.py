@@ -16,10 +16,11 @@ import msgspec
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.sse import EventSourceResponse, format_sse_event
 
-from coterie.errors import NotFound, Unauthorized, Unavailable
+from coterie.errors import NotFound, Unauthorized, Unavailable, UsageError
 from coterie.inspection.node_map import NodeMap
 from coterie.service.api.access import JSON, Admission, Admitted, Behind, Following, Together, Who
 from coterie.service.api.change_feed import Followers
+from coterie.service.api.errors import body_of, status_of
 from coterie.service.api.models import nodes as models
 from coterie.service.api.shared_work import SharedWork
 from coterie.service.service import Service
@@ -133,7 +134,8 @@ Maps = Annotated[LiveMaps, Depends(maps_of)]
             "description": "The nodes; or a stream of `event: map` with all of them and `event: change` with those "
             "that changed, by their index. `event: cluster` says that the cluster is not reached, with the reason "
             "in `unreachable`, which is `connecting` before the first try has ended, or null once it is reached again. "
-            "The stream ends with `event: end` and a `reason`.",
+            "The stream ends with `event: end` and a `reason`: `deleted`, `unauthorized`, or `refused` with "
+            "the `error` that a list is refused with.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }
     },
@@ -179,7 +181,7 @@ def _seen(maps: LiveMaps, event: str | None) -> int | None:
 async def _followed(
     pool: str, maps: LiveMaps, followers: Followers, shared: SharedWork, admission: Admission, seen: int | None
 ) -> AsyncIterator[bytes]:
-    """Yield changes of a map until the pool is deleted, the caller is no longer known, or the service ends."""
+    """Yield changes of a map until the pool or its nodes are no longer known, or the caller, or the service ends."""
     with followers.joined() as ear:
         yield format_sse_event(retry=RETRY_MS)
         spoke = time.monotonic()
@@ -207,6 +209,10 @@ async def _followed(
                 return
             except Unauthorized:
                 yield _event("end", {"reason": "unauthorized"})
+                return
+            except UsageError as error:
+                _, code = status_of(error)
+                yield _event("end", {"reason": "refused", "error": body_of(code, str(error), error.hint)})
                 return
             if time.monotonic() - spoke >= KEEP_ALIVE_S:
                 yield format_sse_event(comment="still here")
