@@ -281,3 +281,19 @@ def test_a_task_that_replaced_its_files_is_lost_after_a_restart_and_leaves_nothi
     with supervising(root) as supervisor:
         assert isinstance(reached(supervisor, key(), AttemptLost), AttemptLost)
         assert not left(root)
+
+
+def test_folders_that_a_killed_process_left_empty_are_removed(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    with supervising(root) as supervisor:
+        ended(supervisor, shell("true"))
+        (root / key().workflow / "other" / "task").mkdir(parents=True)
+        (root / "dead-1" / "g" / "t").mkdir(parents=True)
+        supervisor.remove("dead-1")
+        assert not (root / "dead-1").exists()
+
+        (root / "dead-2" / "g").mkdir(parents=True)
+        with supervising(root) as second:
+            assert not (root / "dead-2").exists()
+            assert not (root / key().workflow / "other").exists()
+            assert second.statuses().keys() == {key()}

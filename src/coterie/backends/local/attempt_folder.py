@@ -366,6 +366,15 @@ def remove(root: Path, found: Iterable[Path]) -> None:
                 break
 
 
+def prune(root: Path, workflow: str = "[!.]*") -> None:
+    """Remove empty folders of workflows: a process that dies while it makes or removes an attempt leaves some."""
+    for top in root.glob(workflow):
+        for depth in (2, 1, 0) if not top.is_symlink() else ():
+            for folder in _at_depth(top, depth):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+
 def trash(root: Path) -> list[Path]:
     """Return what is to be deleted: removed folders, and those of a process that died while creating them."""
     bin_ = root / TRASH

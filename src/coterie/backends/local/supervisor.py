@@ -65,6 +65,7 @@ class Supervisor:
         with self._words("open the folder of tasks"):
             folders.make_root(self._root, entered=accounts)
             folders.show_ended(self._root)
+            folders.prune(self._root)
             self._table = AttemptTable(self._root, folders.mark_of(self._root))
             self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             self._table.epoll.register(self._bell, select.EPOLLIN)
@@ -180,6 +181,7 @@ class Supervisor:
         with self._lock, self._words("remove tasks"):
             self._bring_back(workflow)
             self._forget([key for key in self._table.attempts if key.workflow == workflow])
+            folders.prune(self._root, workflow)
             self._advance()
 
     def close(self) -> None:
