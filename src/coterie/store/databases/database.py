@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 
 from coterie.errors import Conflict, CoterieError, Unavailable, UsageError
 from coterie.store.databases import postgres, sqlite
+from coterie.store.databases.thread_lock import ThreadLock
 
 _SQLITE = frozenset({"sqlite", "sqlite+pysqlite"})
 _POSTGRES = frozenset({"postgresql", "postgresql+psycopg", "postgres"})
@@ -34,10 +34,10 @@ class Database:
     # What was found to be damaged, if anything: a write could make it worse.
     _damage: str = ""
     # Writing threads of one process queue for this lock: SQLite would have them poll the file.
-    _write_lock: threading.Lock = field(default_factory=threading.Lock)
+    _write_lock: ThreadLock = field(default_factory=ThreadLock)
     # Reading threads queue too: SQLite releases the GIL at every row, and threads that compete for it take three times
     # as long as threads that wait.
-    _read_lock: threading.RLock = field(default_factory=threading.RLock)
+    _read_lock: ThreadLock = field(default_factory=ThreadLock)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -63,18 +63,16 @@ class Database:
                     yield connection
 
     @contextmanager
-    def _locked(self, lock: threading.Lock | threading.RLock) -> Iterator[None]:
+    def _locked(self, lock: ThreadLock) -> Iterator[None]:
         """Hold a lock of SQLite's threads; raise Unavailable if it is not free in time."""
         if self.path is None:
             yield
             return
-        if not lock.acquire(timeout=self.patience_s):
-            hint = "It is overloaded, or another program has locked it. Try again."
-            raise Unavailable(f"{self.name}: the database is busy", hint)
-        try:
+        with lock.held(self.patience_s) as in_time:
+            if not in_time:
+                hint = "It is overloaded, or another program has locked it. Try again."
+                raise Unavailable(f"{self.name}: the database is busy", hint)
             yield
-        finally:
-            lock.release()
 
     def check(self) -> None:
         """Raise `Unavailable` for a damaged SQLite file, and never write to it again."""
