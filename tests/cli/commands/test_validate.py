@@ -321,7 +321,6 @@ def test_the_step_of_the_documentation_judges_what_a_branch_changes(tmp_path: Pa
     [
         ('command: ["{{input:7}}"]', "{{input:7}} is not an input"),
         ('command: ["{{host:zz}}"]', "{{host:zz}} names no task"),
-        ('command: ["{{input:0}}"], inputs: [{url: s3://x}]', "which is a URL"),
         ("command: [x], files: [{path: /a, contents: x}, {path: /a/b, contents: x}]", "a folder of the file"),
     ],
 )

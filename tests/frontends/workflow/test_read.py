@@ -147,18 +147,6 @@ def test_anchors_and_merge_keys_may_share_parts_of_tasks() -> None:
         (plain(task("a", f"files: [{{path: /{'d' * 256}, contents: x}}]")), "more than 255 bytes", 4, "shorter"),
         (plain(task("a", "args: ['{{input:7}}']")), '{{input:7}} is not an input of task "a"', 4, "has none"),
         (plain(task("a"), task("b", "args: ['{{host:aa}}']")), "{{host:aa}} names no task", 5, "Known: a, b."),
-        (
-            plain(task("a", "inputs: [{url: s3://x}]", "args: ['{{input:0}}']")),
-            "{{input:0}}, which is a URL",
-            4,
-            "Mount",
-        ),
-        (
-            plain(task("a", "inputs: [{task: 'w-1:t'}]", "environment: {A: '{{input:0}}'}")),
-            "environment.A uses {{input:0}}, which is a task of another workflow",
-            4,
-            "an earlier group",
-        ),
         (plain(task("a", "files: [{path: /a, contents: '{{host:x}}'}]")), "{{host:x}} names no task", 4, "Known: a."),
         (plain(task("osmo_ctrl")), 'the name "osmo_ctrl" is reserved', 4, "another"),
         (plain(task("1a")), 'name "1a" is not allowed', 4, "starts with a letter"),
@@ -333,3 +321,9 @@ def test_a_large_workflow_with_every_task_wrong_is_refused_quickly() -> None:
     assert len(found) == 101
     assert found[-1].message == "only the first 100 faults are shown"
     assert time.process_time() - started < 30
+
+
+@pytest.mark.parametrize("entry", ["{url: s3://x}", "{task: 'w-1:t'}"])
+def test_an_input_that_nobody_fills_is_a_warning_where_nothing_runs(entry: str) -> None:
+    found = read(plain(task("a", f"inputs: [{entry}]", "args: ['{{input:0}}']")))
+    assert [notice.code for notice in found.notices] == ["FieldIgnored"]

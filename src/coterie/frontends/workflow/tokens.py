@@ -107,7 +107,10 @@ def unread_faults(filling: TokenReplacement) -> Iterator[Fault]:
 
 
 def token_faults(teams: Sequence[WorkflowGroup]) -> Iterator[Fault]:
-    """Yield the tokens of a workflow that no backend can replace; files beside the workflow file are not read."""
+    """Yield the tokens that name no task or input of the workflow; files beside the workflow file are not read.
+
+    An input that no backend fills, such as a URL, is not one of them: where such a workflow fits can be planned.
+    """
     members = [member for team in teams for member in team.members]
     values = TokenValues("", "", {member.name: "" for member in members})
     for member in members:
@@ -115,7 +118,7 @@ def token_faults(teams: Sequence[WorkflowGroup]) -> Iterator[Fault]:
         for text, below in _texts(member):
             if "{{" in text:
                 filling.fill(text, *below)
-        yield from (*filling.faults, *unread_faults(filling))
+        yield from filling.faults
 
 
 def _texts(member: WorkflowTask) -> Iterator[tuple[str, Path]]:
