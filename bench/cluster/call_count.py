@@ -17,9 +17,14 @@ class CallCount:
         attempt = Api.attempt
 
         def counted(
-            api: Api, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
+            api: Api,
+            call: RequestDescription,
+            params: Mapping[str, str | None] | None = None,
+            body: object = None,
+            *,
+            limit_s: float | None = None,
         ) -> ApiResponse:
             self.calls[call.verb] += 1
-            return attempt(api, call, params, body)
+            return attempt(api, call, params, body, limit_s=limit_s)
 
         Api.attempt = counted  # type: ignore[assignment,method-assign]

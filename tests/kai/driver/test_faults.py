@@ -41,7 +41,7 @@ TOGETHER = "[{key: rack}]"
 LIMIT_S = 90.0
 OUTAGE_S = float(os.environ.get("COTERIE_OUTAGE", "6"))
 CODES = (409, 410, 429, 500, 503)
-Attempt = Callable[[Api, RequestDescription, Mapping[str, str | None] | None, object], ApiResponse]
+Attempt = Callable[..., ApiResponse]
 
 
 class FaultyCalls:
@@ -56,21 +56,31 @@ class FaultyCalls:
         """Return the method that clients have instead of their own."""
 
         def attempt(
-            api: Api, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
+            api: Api,
+            call: RequestDescription,
+            params: Mapping[str, str | None] | None = None,
+            body: object = None,
+            *,
+            limit_s: float | None = None,
         ) -> ApiResponse:
-            return self._call(api, call, params, body)
+            return self._call(api, call, params, body, limit_s)
 
         return attempt
 
     def _call(
-        self, api: Api, call: RequestDescription, params: Mapping[str, str | None] | None, body: object
+        self,
+        api: Api,
+        call: RequestDescription,
+        params: Mapping[str, str | None] | None,
+        body: object,
+        limit_s: float | None,
     ) -> ApiResponse:
         with self._lock:
             fails = self.active and self._dice.random() < 0.15
             code, late = self._dice.choice(CODES), self._dice.random() < 0.5
         if fails and code == 410 and call.verb != "list":
             code = 500
-        done = None if fails and not late else self._attempt(api, call, params, body)
+        done = None if fails and not late else self._attempt(api, call, params, body, limit_s=limit_s)
         if done is None or fails:
             self.injected[code] += 1
             raise failure_of(call, code, {}, b"")
