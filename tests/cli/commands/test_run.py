@@ -244,7 +244,7 @@ def test_a_second_interrupt_kills_tasks_that_do_not_listen(desk: SampleFolder, o
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=TIMEOUT_S)
 
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert "killing its tasks" in err
     assert list(own_temporary_folder.iterdir()) == []
 

@@ -213,6 +213,8 @@ def mutated(source: random.Random, manifest: Manifest) -> Manifest:
     found = copy.deepcopy(manifest)
     for _ in range(source.randint(1, 3)):
         places = [(owner, key) for owner, key in walk(found) if key not in {"apiVersion", "kind", "namespace"}]
+        if not places:
+            break  # nothing is left of it to change
         owner, key = source.choice(places)
         junk: list[Any] = [None, 0, -1, "", "Rack", "rack", "zone", "t", "missing", [], {}, [{}], True, "x" * 70]
         match source.randrange(4):

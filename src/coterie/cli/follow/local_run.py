@@ -11,7 +11,6 @@ from typing import Any
 import typer
 
 from coterie.cli.follow.follow import follow
-from coterie.cli.follow.interrupts import postponed
 from coterie.cli.follow.log_lines import Printer
 from coterie.cli.inputs.prompt import choose, user_present
 from coterie.cli.output.formats import safe
@@ -134,7 +133,7 @@ class LocalRunFollower:
         return InterruptChoice.GO_ON if answer is None else answer
 
     def _cancel(self, message: str, *, force: bool = False) -> None:
-        with suppress(Conflict), postponed():  # it ended by itself meanwhile
+        with suppress(Conflict):  # it ended by itself meanwhile
             self._service.cancel(self._ident, message, force=force)
 
     def _say(self, words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 
 from coterie.errors import Conflict, CoterieError, Unavailable, UsageError
 from coterie.store.databases import postgres, sqlite
-from coterie.store.databases.thread_lock import ThreadLock
+from coterie.store.databases.interrupts import postponed
 
 _SQLITE = frozenset({"sqlite", "sqlite+pysqlite"})
 _POSTGRES = frozenset({"postgresql", "postgresql+psycopg", "postgres"})
@@ -34,28 +35,33 @@ class Database:
     # What was found to be damaged, if anything: a write could make it worse.
     _damage: str = ""
     # Writing threads of one process queue for this lock: SQLite would have them poll the file.
-    _write_lock: ThreadLock = field(default_factory=ThreadLock)
+    _write_lock: threading.Lock = field(default_factory=threading.Lock)
     # Reading threads queue too: SQLite releases the GIL at every row, and threads that compete for it take three times
     # as long as threads that wait.
-    _read_lock: ThreadLock = field(default_factory=ThreadLock)
+    _read_lock: threading.RLock = field(default_factory=threading.RLock)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Yield a connection that sees committed data."""
-        with self._locked(self._read_lock), self._driver_errors_translated(), self.engine.connect() as connection:
+        with (
+            postponed(),
+            self._locked(self._read_lock),
+            self._driver_errors_translated(),
+            self.engine.connect() as connection,
+        ):
             yield connection
 
     @contextmanager
     def writing(self, *, rebuilding: bool = False) -> Iterator[Connection]:
         """Yield an exclusive write transaction; it is committed unless an exception is raised."""
         if self.path is None:
-            with self._driver_errors_translated(), self.engine.begin() as connection:
+            with postponed(), self._driver_errors_translated(), self.engine.begin() as connection:
                 connection.execute(select(func.pg_advisory_xact_lock(postgres.WRITE_LOCK)))
                 yield connection
             return
         if self._damage:
             raise sqlite.damaged(self.name, self._damage)
-        with self._locked(self._write_lock):
+        with postponed(), self._locked(self._write_lock):
             self._check_file(self.path)
             with self._driver_errors_translated(), self.engine.connect() as connection:
                 connection.execution_options(**{sqlite.WRITING: True, sqlite.REBUILDING: rebuilding})
@@ -63,16 +69,18 @@ class Database:
                     yield connection
 
     @contextmanager
-    def _locked(self, lock: ThreadLock) -> Iterator[None]:
+    def _locked(self, lock: threading.Lock | threading.RLock) -> Iterator[None]:
         """Hold a lock of SQLite's threads; raise Unavailable if it is not free in time."""
         if self.path is None:
             yield
             return
-        with lock.held(self.patience_s) as in_time:
-            if not in_time:
-                hint = "It is overloaded, or another program has locked it. Try again."
-                raise Unavailable(f"{self.name}: the database is busy", hint)
+        if not lock.acquire(timeout=self.patience_s):
+            hint = "It is overloaded, or another program has locked it. Try again."
+            raise Unavailable(f"{self.name}: the database is busy", hint)
+        try:
             yield
+        finally:
+            lock.release()
 
     def check(self) -> None:
         """Raise `Unavailable` for a damaged SQLite file, and never write to it again."""

@@ -1,4 +1,4 @@
-"""Interrupts that wait until a call has ended which must not end in its middle."""
+"""Interrupts that wait until an access to the database has ended."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# The one of a user comes last: no exception of its handler keeps the others from being restored.
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 @contextmanager
 def postponed() -> Iterator[None]:
     """Postpone interrupts until the end of the block.
 
-    Between the acquisition of a lock and the block that releases it, an exception would leave it locked for ever.
+    Ctrl-C raises an exception in the main thread at any moment, also between the acquisition of a lock and the block
+    that would release it. All other threads would then wait for that lock for ever.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     missed: list[tuple[int, FrameType | None]] = []
     handlers = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
-    if threading.current_thread() is not threading.main_thread():
-        handlers = {}  # interrupts reach the main thread only
     try:
         for number in handlers:
             signal.signal(number, lambda number, frame: missed.append((number, frame)))
