@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -352,15 +352,33 @@ def test_a_service_in_a_pod_takes_a_rotated_token_and_loses_nothing_meanwhile(
     with Service(_settings(tmp_path)) as service:
         cluster.wait(lambda: not service._catalog().unreached, PATIENCE_S, "the cluster is known")
         token.write_text("no-longer-valid")
-        ident = service.submit(Submission(WORKFLOW.encode()))["id"]
 
         def told() -> str:
             return " | ".join(each.message for each in service._problems.all())
 
-        cluster.wait(lambda: "does not accept the credentials" in told(), PATIENCE_S, "the token is refused")
-        assert phases(cluster) == []
+        def refused() -> bool:
+            return "does not accept the credentials" in told()
+
+        def ran(ident: str) -> bool:
+            return bool(service.workflow(ident)["status"] == "RUNNING")
+
+        def ended(ident: str) -> bool:
+            return service.store.workflow(ident).finished
+
+        def refused_or(holds: Callable[[str], bool], ident: str) -> bool:
+            return refused() or holds(ident)
+
+        # A client uses the token that it has read for a while, so a workflow may still get its pods.
+        while not refused():
+            early = service.submit(Submission(WORKFLOW.encode()))["id"]
+            cluster.wait(partial(refused_or, ran, early), PATIENCE_S, "the token is refused")
+            service.cancel(early)
+            cluster.wait(partial(refused_or, ended, early), PATIENCE_S, "the early workflow is over")
+        ident = service.submit(Submission(WORKFLOW.encode()))["id"]
+        cluster.wait(refused, PATIENCE_S, "the token is refused")
+        assert not ran(ident)
         token.write_text(cluster.token_for("coterie", OWN))
-        cluster.wait(lambda: phases(cluster) == ["Running"] * 2, PATIENCE_S, "the gang runs")
+        cluster.wait(lambda: ran(ident), PATIENCE_S, "the gang runs")
         service.cancel(ident)
         cluster.wait(lambda: service.store.workflow(ident).finished, 60, "the workflow is over")
         assert service.workflow(ident)["status"] == "FAILED_CANCELED"
