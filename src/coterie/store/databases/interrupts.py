@@ -31,6 +31,6 @@ def postponed() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    if missed:
-        first, frame = missed[0]
-        handlers[signal.Signals(first)](first, frame)
+        if missed:  # also after an error of the block, which its caller may suppress
+            first, frame = missed[0]
+            handlers[signal.Signals(first)](first, frame)
