@@ -199,7 +199,7 @@ def test_what_a_task_has_written_is_found_in_one_place_before_and_after_its_end(
         eventually(said.exists, "nothing is written")
         gate.write_text("go")
         assert service.wait(ident, timeout_s=PATIENCE_S)["finished"]
-        eventually((place.folder / "state/tasks/.ended" / ident).exists, "it is not put away")
+        eventually((place.folder / "state/tasks/.ended" / ident).exists, "it is not archived")
         assert said.read_text() == "kept\n"
         service.delete(ident)
         eventually(lambda: not said.exists(), "it is still there")

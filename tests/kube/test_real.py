@@ -326,7 +326,7 @@ def test_a_watch_survives_restarts_of_the_server_and_loses_nothing(plain: Lab) -
                 delete(api, CONFIG_MAP, f"w{7 + round_}", namespace="default")
                 apply(api, note(f"w{2 + round_}", labels, changed="yes"))
             plain.wait(lambda: told(watching) == there(api, query), PATIENCE_S, "the watch is up to date")
-            assert watching.trouble is None
+            assert watching.error is None
 
     assert {name for did, name in seen if did is ChangeType.DELETED} == {"w5", "w6", "w7", "w8"}
     assert len(seen) == len([did for did, _ in seen if did is not ChangeType.MODIFIED]) + 4

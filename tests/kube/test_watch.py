@@ -27,12 +27,12 @@ RESET = httpx2.ReadError("connection reset")
 def followed(
     answers: list[httpx2.Response | Exception], stop_after: int = 1, pace: WatchTiming = HASTE
 ) -> tuple[list[str], list[str], list[CoterieError | None]]:
-    """Play a server; return what was told, what was asked, and the troubles on the way.
+    """Play a server; return what was told, what was asked, and the errors on the way.
 
     The follower is stopped when the last answer was given `stop_after` times.
     """
     asked: list[str] = []
-    troubles: list[CoterieError | None] = []
+    errors: list[CoterieError | None] = []
 
     def handler(request: httpx2.Request) -> httpx2.Response:
         params = request.url.params
@@ -53,10 +53,10 @@ def followed(
         pace=pace,
         stop=stop,
         clock=lambda: float(next(ticks)),
-        on_trouble=troubles.append,
+        on_error=errors.append,
     )
     told = [f"{change.did} {change.entry.meta.name}" for batch in follower.batches() for change in batch.changes]
-    return told, asked[: len(answers)], troubles
+    return told, asked[: len(answers)], errors
 
 
 @pytest.mark.parametrize(
@@ -87,13 +87,13 @@ def test_where_a_watch_goes_on_after_an_interruption(interruption: httpx2.Respon
     "failure", [status(500), status(429), httpx2.ConnectError("refused"), httpx2.ReadTimeout("slow")], ids=str
 )
 def test_a_server_that_comes_back_is_asked_where_it_was(failure: httpx2.Response | Exception) -> None:
-    told, asked, troubles = followed(
+    told, asked, errors = followed(
         [page([thing("a", 5)], 5), failure, failure, stream(event("DELETED", thing("a", 6)))]
     )
 
     assert asked == ["list", "watch 5", "watch 5", "watch 5"]
     assert told[:2] == ["added a", "deleted a"]
-    assert [type(trouble) for trouble in troubles[:3]] == [Unavailable, Unavailable, type(None)]
+    assert [type(error) for error in errors[:3]] == [Unavailable, Unavailable, type(None)]
 
 
 def test_everything_is_listed_again_when_resuming_fails_again_and_again() -> None:
@@ -174,24 +174,24 @@ def test_what_will_not_pass_is_raised_before_the_first_watch_stands(
 
 def test_what_would_not_pass_is_waited_for_once_a_watch_stood() -> None:
     lost = status(403, "Forbidden", 'User "u" cannot watch')
-    told, asked, troubles = followed(
+    told, asked, errors = followed(
         [page([], 5), stream(event("ADDED", thing("a", 6))), lost, stream(event("ADDED", thing("b", 7)))]
     )
 
     assert asked == ["list", "watch 5", "watch 6", "watch 6"]
     assert told[:2] == ["added a", "added b"]
-    assert isinstance(troubles[0], ApiForbidden)
-    assert troubles[1] is None
+    assert isinstance(errors[0], ApiForbidden)
+    assert errors[1] is None
 
 
 def test_a_server_that_ends_every_watch_at_once_is_not_hammered() -> None:
     ended: list[httpx2.Response | Exception] = [page([], 5), stream(), stream()]
     stop = threading.Event()
-    troubles: list[CoterieError | None] = []
+    errors: list[CoterieError | None] = []
 
-    def troubled(error: CoterieError | None) -> None:
-        troubles.append(error)
-        if len(troubles) == 2:
+    def failed(error: CoterieError | None) -> None:
+        errors.append(error)
+        if len(errors) == 2:
             stop.set()
 
     script = iter(ended)
@@ -202,11 +202,11 @@ def test_a_server_that_ends_every_watch_at_once_is_not_hammered() -> None:
         pace=HASTE,
         stop=stop,
         clock=lambda: 0.0,
-        on_trouble=troubled,
+        on_error=failed,
     )
     list(follower.batches())
 
-    assert "ends watches of pods at once" in str(troubles[0])
+    assert "ends watches of pods at once" in str(errors[0])
 
 
 def test_what_a_watch_asks_for() -> None:

@@ -108,7 +108,7 @@ def test_a_watch_that_waits_before_trying_again_is_stopped_at_once() -> None:
         pace=WatchTiming(first_wait_s=2 * PATIENCE_S, longest_wait_s=2 * PATIENCE_S),
     )
     with watching:
-        eventually(lambda: watching.trouble is not None)
+        eventually(lambda: watching.error is not None)
         begun = time.monotonic()
 
     assert time.monotonic() - begun < PATIENCE_S / 2
@@ -159,7 +159,7 @@ def test_waiting_ends_with_what_prevents_the_watch() -> None:
 def test_waiting_ends_with_the_trouble_that_does_not_pass() -> None:
     down = httpx2.ConnectError("connection refused")
     with WatchThread(api(Script([down])), ObjectQuery(POD), Identified, pace=HASTE) as watching:
-        eventually(lambda: watching.trouble is not None)
+        eventually(lambda: watching.error is not None)
         with pytest.raises(Unavailable, match="cannot be reached"):
             watching.wait_known(0.01)
 

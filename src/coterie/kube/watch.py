@@ -64,14 +64,14 @@ class Follower(Generic[T]):
         pace: WatchTiming | None = None,
         stop: threading.Event | None = None,
         clock: Callable[[], float] = time.monotonic,
-        on_trouble: Callable[[CoterieError | None], None] = lambda _: None,
+        on_error: Callable[[CoterieError | None], None] = lambda _: None,
     ) -> None:
         self._api = api
         self._query = query
         self._pace = pace or WatchTiming()
         self._stop = stop or threading.Event()
         self._clock = clock
-        self._on_trouble = on_trouble
+        self._on_error = on_error
         self._decoder = msgspec.json.Decoder(shape)
         self._cache: Cache[T] = Cache()
         self._response: httpx2.Response | None = None
@@ -145,7 +145,7 @@ class Follower(Generic[T]):
                     return
                 self._established = True
                 if self._failures and not self._ended_at_once:
-                    self._on_trouble(None)  # a quiet cluster may send the first line a minute later
+                    self._on_error(None)  # a quiet cluster may send the first line a minute later
                 for line in lines(response.iter_bytes()):
                     batch = self._read(line)
                     heard = True
@@ -198,7 +198,7 @@ class Follower(Generic[T]):
         self._ended_at_once = False
         if self._failures:
             self._failures = 0
-            self._on_trouble(None)
+            self._on_error(None)
 
     def _pause(self, failure: Transient | None) -> None:
         """Wait before the next attempt: the delay the server requests, or a growing backoff; a stop ends it."""
@@ -207,7 +207,7 @@ class Follower(Generic[T]):
         self._failures += 1
         wait = backoff(self._failures, self._pace.first_wait_s, self._pace.longest_wait_s)
         if failure is not None:
-            self._on_trouble(failure.error)
+            self._on_error(failure.error)
             wait = jittered(min(failure.after_s, self._pace.longest_wait_s)) if failure.after_s is not None else wait
         self._stop.wait(wait)
 

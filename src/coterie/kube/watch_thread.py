@@ -38,8 +38,8 @@ class WatchThread(Generic[T]):
         self._lock = threading.Lock()
         self._known = threading.Event()
         self._failure: BaseException | None = None
-        self._trouble: CoterieError | None = None
-        self._follower = Follower(api, query, shape, pace=pace, on_trouble=self._troubled)
+        self._error: CoterieError | None = None
+        self._follower = Follower(api, query, shape, pace=pace, on_error=self._failed)
         self._thread = threading.Thread(target=self._run, name=f"watch-{self._title}", daemon=True)
 
     def __enter__(self) -> Self:
@@ -61,12 +61,12 @@ class WatchThread(Generic[T]):
         self._check()
         if not self._known.is_set():
             message = f"{self._title} were not read within {timeout_s:g} s"
-            raise self._trouble or Unavailable(message, "Try again; the cluster may be busy.")
+            raise self._error or Unavailable(message, "Try again; the cluster may be busy.")
 
     @property
-    def trouble(self) -> CoterieError | None:
+    def error(self) -> CoterieError | None:
         """The failure that currently keeps the watch from being up to date, if any."""
-        return self._trouble
+        return self._error
 
     @property
     def failure(self) -> BaseException | None:
@@ -88,8 +88,8 @@ class WatchThread(Generic[T]):
         if self._failure is not None:
             raise self._failure
 
-    def _troubled(self, error: CoterieError | None) -> None:
-        self._trouble = error
+    def _failed(self, error: CoterieError | None) -> None:
+        self._error = error
 
     def _run(self) -> None:
         try:
@@ -110,7 +110,7 @@ class WatchThread(Generic[T]):
         for change in batch.changes:
             self._on_change(change)
         if batch.whole:
-            self._trouble = None
+            self._error = None
             self._known.set()
 
 

@@ -50,7 +50,7 @@ class SharedWatch:
         self._on_presence: list[Callable[[], None]] = []
         self._follower: Follower[Object] | None = None
         self.present = False
-        self.trouble: CoterieError | None = None
+        self.error: CoterieError | None = None
         self._thread = threading.Thread(target=self._run, name=f"watch-{kind.plural}", daemon=True)
 
     def subscribe(self, on_change: OnChange, on_presence: Callable[[], None] = lambda: None) -> None:
@@ -97,7 +97,7 @@ class SharedWatch:
     def _run(self) -> None:
         while not self._stop.is_set():
             self._follower = Follower(
-                self._api, ObjectQuery(self.kind), Object, pace=self._pace, stop=self._stop, on_trouble=self._troubled
+                self._api, ObjectQuery(self.kind), Object, pace=self._pace, stop=self._stop, on_error=self._failed
             )
             try:
                 for batch in self._follower.batches():
@@ -107,13 +107,13 @@ class SharedWatch:
                 self._settled.set()
                 self._stop.wait(jittered(self._absent_s))
             except CoterieError as error:
-                self._troubled(error)
+                self._failed(error)
                 self._stop.wait(jittered(self._absent_s))
 
-    def _troubled(self, error: CoterieError | None) -> None:
-        if error is not None and (self.trouble is None or str(error) != str(self.trouble)):
+    def _failed(self, error: CoterieError | None) -> None:
+        if error is not None and (self.error is None or str(error) != str(self.error)):
             _log.warning("watch interrupted", kind=self.kind.name, error=str(error))
-        self.trouble = error
+        self.error = error
         if isinstance(error, MissingKind):
             self._leave()
 
@@ -133,7 +133,7 @@ class SharedWatch:
                     self._objects.pop(change.entry.key, None)
                 else:
                     self._objects[change.entry.key] = change.entry.value
-        self.trouble = None
+        self.error = None
         if not was:
             self._announce("kind watched")
         for change in batch.changes:

@@ -236,7 +236,7 @@ def lowered(faults: list[Fault], written: Iterable[WrittenWorkload], scene: Comp
     An unavailable pool is a fault as well, unless it is the only one: then its error is raised unchanged.
     """
     workloads: list[Workload] = []
-    troubles: dict[Fault, CoterieError] = {}
+    errors: dict[Fault, CoterieError] = {}
     for one in written:
         try:
             if (found := _lowered(one, scene)) is not None:
@@ -245,10 +245,10 @@ def lowered(faults: list[Fault], written: Iterable[WrittenWorkload], scene: Comp
             faults += error.faults
         except CoterieError as error:
             faults += one.faults
-            troubles[pool_fault(error, one.content)] = error
-    if len(troubles) == 1 and not faults:
-        raise next(iter(troubles.values()))
-    faults += troubles
+            errors[pool_fault(error, one.content)] = error
+    if len(errors) == 1 and not faults:
+        raise next(iter(errors.values()))
+    faults += errors
     return workloads
 
 

@@ -134,9 +134,9 @@ def validate(
     judgements += (file.whole for file in before if file.whole.faults or file.text.blank)
     judgements += judge.gone()
     found = Validation(tuple(judgements))
-    if judge.troubles and not found.faults:
-        raise next(iter(judge.troubles.values()))
-    called = Judgement(CALL, faults=tuple(judge.troubles))
+    if judge.errors and not found.faults:
+        raise next(iter(judge.errors.values()))
+    called = Judgement(CALL, faults=tuple(judge.errors))
     return replace(found, judgements=(*([called] if called.faults else ()), *found.judgements))
 
 
@@ -204,7 +204,7 @@ class _Judge:
     def __init__(self, files: Sequence[_File], before: Sequence[_File], against: ValidationContext) -> None:
         self.against = against
         self.site = against.site
-        self.troubles: dict[Fault, CoterieError] = {}
+        self.errors: dict[Fault, CoterieError] = {}
         self.before: dict[Key, Resource] = {}
         for file in before:
             self.before |= {_key(resource): resource for resource in file.resources}
@@ -308,7 +308,7 @@ class _Judge:
             try:
                 return pool_for(config, self.against.pool, None, None, snapshot, given).topology
             except (NotFound, UsageError) as error:
-                self._trouble(error, None)
+                self._refusal(error, None)
                 return Topology()
         return (snapshot.topology if snapshot else None) or Topology()
 
@@ -334,18 +334,18 @@ class _Judge:
         try:
             pool = pool_for(against.config, against.pool, workflow.pool, against.levels, against.snapshot, self.all)
         except (NotFound, UsageError) as error:
-            return self._trouble(error, workflow)
+            return self._refusal(error, workflow)
         if against.config is None and (pool.guessed or not pool.topology.levels):
             return ObjectVerdict((), (*workflow.notices, *_unchecked(workflow)))
         faults = faults_in(workflow, pool, found.gone) if against.config else pool_faults(workflow, pool, found.gone)
         return ObjectVerdict(tuple(faults), () if faults or found.faults else lower(workflow, pool).notices)
 
-    def _trouble(self, error: CoterieError, workflow: Workflow | None) -> ObjectVerdict:
+    def _refusal(self, error: CoterieError, workflow: Workflow | None) -> ObjectVerdict:
         """Keep an error about a pool; where a file names that pool, it is a fault of the file."""
         fault = pool_fault(error, workflow)
         if fault.place:
             return ObjectVerdict((fault,))
-        self.troubles[fault] = error
+        self.errors[fault] = error
         return ObjectVerdict()
 
 

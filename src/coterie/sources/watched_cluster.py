@@ -64,9 +64,9 @@ class WatchedCluster:
         return next((each.failure for each in self._watched if each.failure is not None), None)
 
     @property
-    def trouble(self) -> BaseException | None:
+    def error(self) -> BaseException | None:
         """The failure that currently keeps it from being up to date, if any."""
-        return self.ended or next((each.trouble for each in self._watched if each.trouble is not None), None)
+        return self.ended or next((each.error for each in self._watched if each.error is not None), None)
 
     def snapshot(self) -> Snapshot:
         """Return the cluster as it is now, or raise what ended a watch; the same object as long as nothing changed."""

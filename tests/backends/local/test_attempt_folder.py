@@ -10,7 +10,7 @@ import pytest
 
 from coterie.backends.base.driver import TaskAttempt
 from coterie.backends.base.settings import DriverSettings
-from coterie.backends.local.attempt_folder import _word, bring_back, folders, put_away
+from coterie.backends.local.attempt_folder import _word, archive, folders, restore
 from coterie.backends.local.output import LocalOutput
 
 
@@ -37,7 +37,7 @@ def test_a_log_is_read_whole_while_its_workflow_is_archived_and_brought_back(tmp
 
     seen = set()
     with ThreadPoolExecutor(1) as other:
-        for move in (put_away, bring_back) * 300:
+        for move in (archive, restore) * 300:
             moved = other.submit(move, tmp_path, "w-1")
             while not moved.done():
                 seen.add(output.log(attempt, 0))

@@ -69,15 +69,15 @@ def test_those_for_whom_there_are_no_handles_wait_say_so_and_start_together_when
     second = [order("true", task=f"b{number}") for number in range(60)]
     with few_files(256), supervising(tmp_path / "root", processes=400) as found:
         found.start(first)
-        assert found.trouble == ""
+        assert found.problem == ""
         found.start(second)
         assert {found.status(each.key) for each in second} == {AttemptStarting()}
-        assert "60 tasks cannot start (w-1/g/b0/1, " in found.trouble
-        assert "256 files" in found.trouble
+        assert "60 tasks cannot start (w-1/g/b0/1, " in found.problem
+        assert "256 files" in found.problem
         gate.touch()
         ends = [reached(found, each.key, AttemptEnded) for each in second]
         assert all(isinstance(end, AttemptEnded) and end.exit_code == 0 for end in ends)
-        assert found.trouble == ""
+        assert found.problem == ""
 
 
 class Closed(ForkServer):
@@ -100,12 +100,12 @@ def test_those_that_began_without_the_others_are_ended_when_the_others_cannot_be
     company = [order("sleep", "1000", task=task) for task in "abcd"]
     with supervising(tmp_path / "root") as found:
         found.start(company)
-        assert "2 tasks cannot start (w-1/g/c/1, w-1/g/d/1): Too many open files" in found.trouble
+        assert "2 tasks cannot start (w-1/g/c/1, w-1/g/d/1): Too many open files" in found.problem
         states = [reached(found, each.key, AttemptEnded) for each in company]
         assert [type(each) for each in states] == [AttemptEnded, AttemptEnded, AttemptLost, AttemptLost]
         assert states[3] == AttemptLost("it could not start together with the others: Too many open files")
         found.statuses()
-        assert found.trouble == ""
+        assert found.problem == ""
         monkeypatch.setattr(Closed, "left", 10)
         assert isinstance(reached_anew(found, tmp_path), AttemptRunning)
 
@@ -117,7 +117,7 @@ def reached_anew(found: supervisor.Supervisor, tmp_path: Path) -> object:
     return reached(found, key(attempt=2), AttemptRunning)
 
 
-def test_a_handle_that_finds_no_room_is_one_too_few_and_no_other_trouble(tmp_path: Path) -> None:
+def test_a_handle_that_finds_no_room_is_one_too_few_and_no_other_problem(tmp_path: Path) -> None:
     fork_server = ForkServer()
     (tmp_path / "attempt").mkdir()
     fork_server.launch(tmp_path / "attempt").close()

@@ -182,23 +182,23 @@ def test_a_limit_of_years_does_no_harm(supervisor: Supervisor) -> None:
     assert getattr(reached(supervisor, key(), AttemptEnded), "exit_code", None) == 0
 
 
-def test_what_was_put_away_can_be_read_and_comes_back_with_the_next_order(
+def test_what_was_archived_can_be_read_and_comes_back_with_the_next_order(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
     ended(supervisor, shell("echo first; echo left > ../output/said"))
-    supervisor.put_away(key().workflow)
+    supervisor.archive(key().workflow)
     assert supervisor.statuses() == {}
     assert supervisor.away() == {key().workflow}
     assert piece(supervisor, key()) == b"first\n"
     before = tmp_path / "root" / key().path / "output/said"
     assert before.read_text() == "left\n", "it is found where it was"
-    supervisor.put_away(key().workflow)
-    assert before.read_text() == "left\n", "however often it is put away"
+    supervisor.archive(key().workflow)
+    assert before.read_text() == "left\n", "however often it is archived"
     ended(supervisor, shell("echo second", attempt=2))
     assert before.read_text() == "left\n", "and when it is back"
     assert supervisor.statuses().keys() == {key(), key(attempt=2)}
     assert supervisor.away() == set()
-    supervisor.put_away(key().workflow)
+    supervisor.archive(key().workflow)
     supervisor.remove(key().workflow)
     assert piece(supervisor, key()) == b""
     assert supervisor.away() == set()
@@ -206,10 +206,10 @@ def test_what_was_put_away_can_be_read_and_comes_back_with_the_next_order(
     assert not (tmp_path / "root" / key().workflow).exists()
 
 
-def test_what_was_put_away_is_found_where_it_was_by_the_next_supervisor(tmp_path: Path) -> None:
+def test_what_was_archived_is_found_where_it_was_by_the_next_supervisor(tmp_path: Path) -> None:
     with supervising(tmp_path / "root") as before:
         ended(before, shell("echo left > ../output/said"))
-        before.put_away(key().workflow)
+        before.archive(key().workflow)
     (tmp_path / "root" / key().workflow).unlink(missing_ok=True)  # as a crash in between leaves it
     with supervising(tmp_path / "root") as after:
         assert after.statuses() == {}
@@ -218,9 +218,9 @@ def test_what_was_put_away_is_found_where_it_was_by_the_next_supervisor(tmp_path
     assert [path.name for path in (tmp_path / "root").iterdir() if not path.name.startswith(".")] == []
 
 
-def test_what_still_runs_is_not_put_away(supervisor: Supervisor) -> None:
+def test_what_still_runs_is_not_archived(supervisor: Supervisor) -> None:
     running(supervisor, order("sleep", "1000"))
-    supervisor.put_away(key().workflow)
+    supervisor.archive(key().workflow)
     assert supervisor.statuses().keys() == {key()}
     assert supervisor.away() == set()
 

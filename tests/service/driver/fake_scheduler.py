@@ -26,7 +26,7 @@ class FakeCluster:
     nodes: Mapping[str, str] = field(default_factory=dict)
     ending: bool = True
     out_of_reach: bool = False
-    troubles: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     crashing: str = ""  # the beginning of calls that end with an unexpected error
     blocked: threading.Event = field(default_factory=threading.Event)
     asked: list[str] = field(default_factory=list)
@@ -60,8 +60,8 @@ class FakeDriver:
         return 0
 
     @property
-    def troubles(self) -> list[str]:
-        return list(WORLD.troubles)
+    def problems(self) -> list[str]:
+        return list(WORLD.problems)
 
     def sync(self, pools: Collection[Any]) -> None:
         WORLD.check(f"sync {','.join(pool.name for pool in pools)}")
@@ -92,29 +92,29 @@ class FakeDriver:
     def adopt(self, workflow: DrivenWorkflow) -> None:
         WORLD.check(f"adopt {workflow.id}")
 
-    def let_go(self, workflow: str) -> None:
-        WORLD.check(f"let go {workflow}")
+    def release(self, workflow: str) -> None:
+        WORLD.check(f"release {workflow}")
 
     def news(self) -> Iterator[tuple[str, Observation]]:
         WORLD.check("news")
-        self.told = list(WORLD.troubles)
+        self.told = list(WORLD.problems)
         while WORLD.news:
             yield WORLD.news.popleft()
 
     def wait(self, timeout_s: float) -> bool:
         threading.Event().wait(min(timeout_s, 0.02))
-        return bool(WORLD.news) or WORLD.troubles != self.told
+        return bool(WORLD.news) or WORLD.problems != self.told
 
     def end_strays(self, workflows: Mapping[str, DrivenWorkflow], spared: Collection[str]) -> None:
         WORLD.check("strays")
 
-    def put_away(self, workflow: str) -> None:
-        WORLD.check(f"put away {workflow}")
+    def archive(self, workflow: str) -> None:
+        WORLD.check(f"archive {workflow}")
 
-    def left(self) -> set[str]:
+    def unarchived(self) -> set[str]:
         return set()
 
-    def kept(self) -> set[str]:
+    def archived(self) -> set[str]:
         return set()
 
     def forget(self, workflow: str) -> None:

@@ -23,7 +23,7 @@ from tests.eventually import PATIENCE_S, eventually
 class BusyDriver:
     """A driver that always has observations, and fails to tell them at first."""
 
-    troubles = ()
+    problems = ()
 
     def __init__(self) -> None:
         self.waits = 0
@@ -120,10 +120,10 @@ def test_corrected_pools_are_reconciled_at_once_and_unchanged_ones_when_their_tu
 
 
 class TroubledDriver:
-    """A driver with troubles, whose observations a test gives it one by one."""
+    """A driver with problems, whose observations a test gives it one by one."""
 
-    def __init__(self, *troubles: str) -> None:
-        self.troubles = list(troubles)
+    def __init__(self, *problems: str) -> None:
+        self.problems = list(problems)
         self.coming: queue.SimpleQueue[News] = queue.SimpleQueue()
 
     def wait(self, _: float) -> bool:
@@ -139,13 +139,13 @@ class TroubledDriver:
         """Do nothing."""
 
 
-def test_troubles_are_passed_on_and_delay_no_observation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_are_passed_on_and_delay_no_observation(monkeypatch: pytest.MonkeyPatch) -> None:
     # Longer than the test may take: a failed collection would be repeated only then.
     monkeypatch.setattr(driver_thread, "_PAUSE_S", 600.0)
     driver, poked = TroubledDriver("a folder cannot be removed"), threading.Event()
     thread = DriverThread(lambda: cast("Driver", driver), poked.set)
     assert poked.wait(PATIENCE_S)
-    eventually(lambda: thread.troubles == ("a folder cannot be removed",))
+    eventually(lambda: thread.problems == ("a folder cannot be removed",))
     told = list[tuple[str, News]]()
 
     def collected() -> int:
@@ -157,9 +157,9 @@ def test_troubles_are_passed_on_and_delay_no_observation(monkeypatch: pytest.Mon
         eventually(lambda: collected() == number + 1)  # noqa: B023 - called at once
     assert told == [("w-1", Stopped("t", number)) for number in range(5)]
     poked.clear()
-    driver.troubles.clear()
+    driver.problems.clear()
     assert poked.wait(PATIENCE_S)
-    eventually(lambda: thread.troubles == ())
+    eventually(lambda: thread.problems == ())
     thread.close()
 
 

@@ -76,17 +76,17 @@ def test_a_backend_out_of_reach_delays_nobody_and_goes_on_when_it_is_back(tmp_pa
         eventually(lambda: not problems(service))
 
 
-def test_troubles_of_a_backend_are_its_problem_while_they_last_and_its_workflows_go_on(
+def test_problems_of_a_backend_are_its_problem_while_they_last_and_its_workflows_go_on(
     tmp_path: Path, world: FakeCluster
 ) -> None:
-    world.troubles = ["a folder cannot be removed", "events may not be read"]
+    world.problems = ["a folder cannot be removed", "events may not be read"]
     with Service(settings(tmp_path)) as service:
         expected = [("backend far", "a folder cannot be removed; events may not be read")]
         eventually(lambda: [(each["what"], each["message"]) for each in service.health()["problems"]] == expected)
         far = service.submit(to("far", single("far", "true")))["id"]
         assert service.wait(far, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
         assert problems(service) == {"backend far"}
-        world.troubles = []
+        world.problems = []
         eventually(lambda: not problems(service))
 
 
@@ -118,7 +118,7 @@ def test_a_driver_gets_its_pools_and_its_own_workflows(tmp_path: Path, world: Fa
     with Service(settings(tmp_path)) as service:
         for pool in ("here", "far"):
             service.wait(service.submit(to(pool, single(pool, "true")))["id"], timeout_s=PATIENCE_S)
-        eventually(lambda: "put away far-1" in world.asked)
+        eventually(lambda: "archive far-1" in world.asked)
 
         assert service.log("far-1", "t") == b"t ran\n"
 

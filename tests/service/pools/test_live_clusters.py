@@ -25,7 +25,7 @@ class ScriptedCluster:
 
     def __init__(self, context: str, on_change: Callable[[], None]) -> None:
         self.source, self._on_change = f"context:{context}", on_change
-        self.trouble: CoterieError | None = None
+        self.error: CoterieError | None = None
         self.ended: Exception | None = None
         self.gate, self.asked, self.closed = threading.Event(), threading.Event(), threading.Event()
         self.failure: Exception | None = None
@@ -91,11 +91,11 @@ def test_what_keeps_a_cluster_from_being_known_is_told_until_it_is_over(clusters
     eventually(lambda: sizes(clusters) == {"far": 1})
     eventually(lambda: clusters.problems() == {})
     cluster = ScriptedCluster.current
-    cluster.trouble = Unavailable("it cannot be reached")
+    cluster.error = Unavailable("it cannot be reached")
     assert clusters.changed()
     assert clusters.problems() == {"far": "it cannot be reached"}
     assert not clusters.changed()
-    cluster.trouble = None
+    cluster.error = None
 
     for failure, words in ((Unavailable("busy"), "busy"), (ValueError("what?"), "unexpected ValueError: what?")):
         cluster.failure = failure

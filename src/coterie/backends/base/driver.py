@@ -102,7 +102,7 @@ class Driver(Protocol):
         """The number of tasks that run or are about to."""
 
     @property
-    def troubles(self) -> Sequence[str]:
+    def problems(self) -> Sequence[str]:
         """The faults at this moment that an admin has to know of, as sentences; the driver goes on with all else."""
 
     def sync(self, pools: Collection[Any]) -> None:
@@ -125,14 +125,14 @@ class Driver(Protocol):
     def adopt(self, workflow: DrivenWorkflow) -> None:
         """Follow the tasks of a workflow, including those that were created before a restart."""
 
-    def let_go(self, workflow: str) -> None:
+    def release(self, workflow: str) -> None:
         """Stop following the tasks of a workflow; they keep running."""
 
     def news(self) -> Iterator[tuple[str, News]]:
         """Yield the observations of tasks since the last call, and events, by workflow.
 
         All observations are yielded before `Unavailable` is raised, for what keeps the driver from working. Any other
-        fault is one of `troubles`.
+        fault is one of `problems`.
         """
 
     def wait(self, timeout_s: float) -> bool:
@@ -141,13 +141,13 @@ class Driver(Protocol):
     def end_strays(self, workflows: Mapping[str, DrivenWorkflow], spared: Collection[str]) -> None:
         """End running tasks that no state knows, as a former leader may have left them."""
 
-    def put_away(self, workflow: str) -> None:
+    def archive(self, workflow: str) -> None:
         """Archive an ended workflow: keep only what its users may still request."""
 
-    def left(self) -> set[str]:
+    def unarchived(self) -> set[str]:
         """Return the workflows with remains that are not archived."""
 
-    def kept(self) -> set[str]:
+    def archived(self) -> set[str]:
         """Return the archived workflows."""
 
     def forget(self, workflow: str) -> None:

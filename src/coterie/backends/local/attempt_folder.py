@@ -284,7 +284,7 @@ def places_of(root: Path, key: AttemptKey) -> tuple[Path, ...]:
     return root / key.path, root / ENDED / key.path, root / key.path
 
 
-def put_away(root: Path, workflow: str) -> None:
+def archive(root: Path, workflow: str) -> None:
     """Archive an ended workflow, separate from the others; its data can be read as before."""
     if (root / workflow).is_symlink():
         return
@@ -310,7 +310,7 @@ def _is_shown(root: Path, workflow: str) -> bool:
         return False
 
 
-def bring_back(root: Path, workflow: str) -> bool:
+def restore(root: Path, workflow: str) -> bool:
     """Undo the archiving; return whether there was anything to undo."""
     if _is_shown(root, workflow):
         (root / workflow).unlink(missing_ok=True)

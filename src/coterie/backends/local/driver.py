@@ -66,9 +66,9 @@ class LocalDriver:
         return len(self._watched)
 
     @property
-    def troubles(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The reason why due tasks cannot start."""
-        return [said] if (said := self._supervisor.trouble) else []
+        return [said] if (said := self._supervisor.problem) else []
 
     def sync(self, pools: Collection[Any]) -> None:
         """Do nothing: no scheduler besides Coterie has to know the pools."""
@@ -117,7 +117,7 @@ class LocalDriver:
                         AttemptKey(workflow.id, group.name, task.name, task.attempt), local.AttemptStarting()
                     )
 
-    def let_go(self, workflow: str) -> None:
+    def release(self, workflow: str) -> None:
         """Stop following the tasks of a workflow; they keep running."""
         self._watched = {key: status for key, status in self._watched.items() if key.workflow != workflow}
         self._ending = {name: ending for name, ending in self._ending.items() if ending.workflow != workflow}
@@ -153,16 +153,16 @@ class LocalDriver:
             if not _over(status) and key.workflow not in spared and not _expected(key, workflows.get(key.workflow)):
                 self._supervisor.kill(key)
 
-    def left(self) -> set[str]:
+    def unarchived(self) -> set[str]:
         """Return the ids of workflows with folders that are not archived."""
         return {key.workflow for key in self._supervisor.statuses()}
 
-    def put_away(self, workflow: str) -> None:
+    def archive(self, workflow: str) -> None:
         """Archive an ended workflow: keep its data only on the disk."""
-        self._supervisor.put_away(workflow)
+        self._supervisor.archive(workflow)
         self._logs.add(workflow)
 
-    def kept(self) -> set[str]:
+    def archived(self) -> set[str]:
         """Return the ids of archived workflows."""
         return self._supervisor.away()
 

@@ -112,7 +112,7 @@ class Supervisor:
             return found.status if found else AttemptAbsent()
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """The reason why due tasks cannot start, as a sentence; empty when they can."""
         with self._lock:
             return self._held_up
@@ -158,7 +158,7 @@ class Supervisor:
         """Kill an attempt without a grace period; return at once."""
         self.stop(key, 0.0)
 
-    def put_away(self, workflow: str) -> None:
+    def archive(self, workflow: str) -> None:
         """Archive a workflow: keep its data on the disk, and nothing of it in memory; nothing of it may run.
 
         Its attempts are absent from now on, and their folders are found under the same paths. They return with the next
@@ -168,7 +168,7 @@ class Supervisor:
             self._advance()
             mine = [each for each in self._table.attempts.values() if each.key.workflow == workflow]
             if all(each.over for each in mine):
-                folders.put_away(self._root, workflow)
+                folders.archive(self._root, workflow)
                 self._table.discard(mine)
 
     def away(self) -> set[str]:
@@ -195,7 +195,7 @@ class Supervisor:
             os.close(self._bell)
 
     def _bring_back(self, workflow: str) -> None:
-        if folders.bring_back(self._root, workflow):
+        if folders.restore(self._root, workflow):
             self._read(workflow)
 
     def _read(self, workflow: str = "[!.]*") -> int:

@@ -169,7 +169,7 @@ class Board:
             with self._problems.reported(connection.problem):
                 for workflow, told in connection.driver.news():
                     self.table.tell(workflow, told)
-                if said := connection.driver.troubles:
+                if said := connection.driver.problems:
                     self._problems.say(connection.problem, "; ".join(said))
                 elif not self._executor.behind(connection):
                     self._problems.solve(connection.problem)

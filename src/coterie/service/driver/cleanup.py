@@ -36,10 +36,10 @@ class Cleanup:
             with self._problems.reported(connection.problem):
                 driver, spared = connection.driver, self._table.spared
                 driver.end_strays(self._table.of_backend(connection), spared)
-                left = driver.left() - {*self._table.lives, *spared}
-                self.deleted |= self._store.missing({*left, *(driver.kept() if first else ())})
+                left = driver.unarchived() - {*self._table.lives, *spared}
+                self.deleted |= self._store.missing({*left, *(driver.archived() if first else ())})
                 for workflow in left - self.deleted:
-                    driver.put_away(workflow)
+                    driver.archive(workflow)
         self.forget()
 
     def delete(self, workflow: str) -> None:

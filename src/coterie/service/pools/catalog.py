@@ -50,13 +50,13 @@ PlaceOf = Callable[[tuple[Step, ...], bool], Place]
 
 @dataclass(frozen=True, slots=True)
 class CatalogPool:
-    """A pool: its definition, its document, and its origin; `trouble` is the reason why its levels are unknown."""
+    """A pool: its definition, its document, and its origin; `unusable` is the reason why its levels are unknown."""
 
     pool: Pool
     document: Mapping[str, Any]
     managed: bool
     version: int = 0
-    trouble: str = ""
+    unusable: str = ""
     notices: tuple[Notice, ...] = ()
 
 
@@ -346,7 +346,7 @@ def _resolved(known: CatalogPool, clusters: Mapping[str, Snapshot]) -> CatalogPo
         asked = f'pool "{pool.name}" takes its levels from'
         found = find_topology(pool.topology_name, asked, None, clusters.get(pool.backend), NO_TOPOLOGIES)
     except (NotFound, SpecErrors) as error:
-        return replace(known, trouble=str(error))
+        return replace(known, unusable=str(error))
     return replace(known, pool=pool.with_topology(found))
 
 
@@ -357,7 +357,7 @@ def _stored(record: PoolRecord, backends: Mapping[str, Backend], clusters: Mappi
         # Its backend has left the configuration. The pool stays visible, and accepts nothing.
         backend = str(record.spec.get("backend") or next(iter(backends), ""))
         pool = Pool(record.name, backend=backend, scheduler="unknown")
-        return CatalogPool(pool, record.spec, managed=False, version=record.version, trouble=str(error))
+        return CatalogPool(pool, record.spec, managed=False, version=record.version, unusable=str(error))
     return _resolved(CatalogPool(pool, record.spec, managed=False, version=record.version, notices=notices), clusters)
 
 

@@ -284,8 +284,8 @@ def _in_service(own: Cluster) -> Bools:
 
 
 def _warnings(known: CatalogPool, catalog: PoolCatalog, cluster: Cluster | None) -> Iterator[Json]:
-    if known.trouble:
-        yield {"code": "PoolUnusable", "severity": "error", "level": None, "message": known.trouble, "hint": ""}
+    if known.unusable:
+        yield {"code": "PoolUnusable", "severity": "error", "level": None, "message": known.unusable, "hint": ""}
     for notice in known.notices:
         yield {"code": notice.code, "severity": "info", "level": None, "message": notice.message, "hint": ""}
     if cluster is None:
@@ -317,8 +317,8 @@ def still_runs(catalog: PoolCatalog, workflow: str, pool: str) -> None:
 
 def runs_here(known: CatalogPool) -> Pool:
     """Return a pool into which workflows can be submitted here; raise `UsageError` for any other."""
-    if known.trouble:
-        raise UsageError(f'pool "{known.pool.name}" takes no workflows: {known.trouble}', "An admin has to fix it.")
+    if known.unusable:
+        raise UsageError(f'pool "{known.pool.name}" takes no workflows: {known.unusable}', "An admin has to fix it.")
     if not known.pool.traits.driven:
         raise UsageError(
             f'pool "{known.pool.name}" has the scheduler "{known.pool.scheduler}", which this service does not drive',

@@ -44,8 +44,8 @@ class _Connection:
     def problem(self) -> str:
         """The reason why the snapshot is missing or out of date, empty where it is neither."""
         watched = self.watched
-        trouble = watched.trouble if watched is not None else None
-        return str(trouble) if trouble is not None else self.failure
+        error = watched.error if watched is not None else None
+        return str(error) if error is not None else self.failure
 
     def close(self) -> None:
         """Let the thread of the connection end."""

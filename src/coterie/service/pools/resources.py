@@ -73,7 +73,7 @@ def _members(live: PoolUsage, backend: str, cluster: Cluster) -> dict[str, dict[
     """Return the nodes of each pool, with the platforms of that pool which select them."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for name, known in live.catalog.pools.items():
-        if known.pool.backend == backend and not known.trouble:
+        if known.pool.backend == backend and not known.unusable:
             own = pool_nodes(cluster, known.pool)
             found[name] = {node: tuple(_platforms(known.pool, own, index)) for index, node in enumerate(own.names)}
     return found

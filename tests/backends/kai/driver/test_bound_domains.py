@@ -65,7 +65,7 @@ def test_a_gang_that_cannot_be_written_delays_no_other_and_is_tried_again(gangs:
         gangs.bind("a", workflow)
     gangs.write(p=POOL)
     assert gangs.written == [{"a": "n1"}]
-    assert gangs.domains.troubles == ["it cannot be written"]
+    assert gangs.domains.problems == ["it cannot be written"]
     assert gangs.domains.due == gangs.now + 1
     gangs.failing.clear()
     gangs.write(p=POOL)
@@ -73,7 +73,7 @@ def test_a_gang_that_cannot_be_written_delays_no_other_and_is_tried_again(gangs:
     gangs.now += 1
     gangs.write(p=POOL)
     assert len(gangs.written) == 2
-    assert gangs.domains.troubles == []
+    assert gangs.domains.problems == []
     assert gangs.domains.due == float("inf")
 
 
@@ -104,10 +104,10 @@ def test_pods_of_a_pool_that_lost_its_levels_get_what_they_wait_for(
 def test_a_pool_that_bound_tasks_wait_for_is_named(gangs: Gangs) -> None:
     gangs.expect("a")
     gangs.write()
-    assert gangs.domains.troubles == []
+    assert gangs.domains.problems == []
     gangs.bind("a")
     gangs.write()
-    assert gangs.domains.troubles == ['pool "p" or its ClusterTopology is not known here: bound tasks of w wait']
+    assert gangs.domains.problems == ['pool "p" or its ClusterTopology is not known here: bound tasks of w wait']
     gangs.now += 1
     gangs.write(p=POOL)
     assert gangs.written == [{"a": "n1"}]

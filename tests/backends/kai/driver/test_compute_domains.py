@@ -110,7 +110,7 @@ def test_what_cannot_be_followed_is_told_and_tried_again(monkeypatch: pytest.Mon
         monkeypatch.setattr(f"coterie.backends.kai.driver.observation.{module}.list_served", listed)
     domains = ComputeDomains(cast("Api", None), "default", "s1", threading.Event())
     domains.check()
-    assert domains.troubles == ["ComputeDomains and NVLink channels cannot be followed: no claims for you"]
+    assert domains.problems == ["ComputeDomains and NVLink channels cannot be followed: no claims for you"]
     domains.check()
-    assert domains.troubles == []
+    assert domains.problems == []
     assert answers == []

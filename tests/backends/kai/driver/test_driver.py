@@ -18,7 +18,7 @@ from tests.eventually import PATIENCE_S
 from tests.kube.faulty_transport import Stream, api, page, thing
 
 
-def test_leftovers_are_troubles_that_keep_the_driver_from_nothing(
+def test_leftovers_are_problems_that_keep_the_driver_from_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over = threading.Event()
@@ -44,11 +44,11 @@ def test_leftovers_are_troubles_that_keep_the_driver_from_nothing(
     try:
         driver.end_strays({}, ())
         assert list(driver.news()) == []
-        (words,) = driver.troubles
+        (words,) = driver.problems
         assert words.startswith('Queue q1: left by backend "old"')
         objects.clear()
         driver.end_strays({}, ())
-        assert (list(driver.news()), driver.troubles) == ([], [])
+        assert (list(driver.news()), driver.problems) == ([], [])
     finally:
         over.set()
         driver.close()

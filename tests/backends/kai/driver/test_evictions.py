@@ -89,13 +89,13 @@ def test_events_that_cannot_be_read_explain_nothing_and_a_missing_permission_is_
     now = [0.0]
     found = of(now)
     answers.error = Unavailable("busy")
-    assert (found.reason(deleted()), found.trouble) == ("", "")
+    assert (found.reason(deleted()), found.problem) == ("", "")
     answers.error = FORBIDDEN
     now[0] = 1.0
-    assert (found.reason(deleted()), found.trouble) == ("", "may not list events Add a rule.")
+    assert (found.reason(deleted()), found.problem) == ("", "may not list events Add a rule.")
     answers.error = None
     now[0] = 62.0
-    assert (found.reason(deleted()), found.trouble) == (WORDS, "")
+    assert (found.reason(deleted()), found.problem) == (WORDS, "")
 
 
 def test_events_that_cannot_be_read_are_read_once_for_all_pods_and_less_and_less_often(answers: Answers) -> None:
@@ -123,9 +123,9 @@ def test_a_missing_permission_is_forgotten_after_a_minute_without_evictions(answ
     found.reason(deleted())
     now[0] = 59.0
     found.reason(deleted())
-    assert (bool(found.trouble), len(answers.queries)) == (True, 1)
+    assert (bool(found.problem), len(answers.queries)) == (True, 1)
     now[0] = 60.0
-    assert found.trouble == ""
+    assert found.problem == ""
 
 
 def test_a_deletion_whose_time_is_unknown_is_explained_by_events_of_the_last_minutes(answers: Answers) -> None:

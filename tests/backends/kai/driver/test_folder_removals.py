@@ -210,12 +210,12 @@ def test_records_that_cannot_be_read_are_neither_overwritten_nor_forgotten(
         with pytest.raises(Unavailable, match=r"cannot be read: .*Too many open files"):
             here.records.add("w-1", moved)
         here.removals.begin("w-1")
-        assert "Too many open files" in here.removals.troubles[0]
+        assert "Too many open files" in here.removals.problems[0]
         assert here.removals.workflows == {"w-1"}
     assert here.records.of("w-1") == [made("w-1")]
     here.now = here.removals.due
     here.go_on()
-    assert (len(here.created), here.removals.troubles) == (2, [])
+    assert (len(here.created), here.removals.problems) == (2, [])
     path = tmp_path / "workspaces" / "lab" / "default" / "w-2.json"
     # The pod of a record without a platform mounts another folder.
     for text in ("", "{}x", '[{"pool": "a"}]', '[{"pool": "a", "pod": {}}]', "[7]"):
@@ -223,12 +223,12 @@ def test_records_that_cannot_be_read_are_neither_overwritten_nor_forgotten(
         with pytest.raises(Unavailable, match=r"w-2\.json is damaged .*; remove that file"):
             here.records.add("w-2", made("w-2"))
         here.removals.begin("w-2")
-        assert "w-2.json is damaged" in here.removals.troubles[0]
+        assert "w-2.json is damaged" in here.removals.problems[0]
         assert path.read_text() == text
     path.unlink()
     here.now = here.removals.due
     here.go_on()
-    assert (here.removals.troubles, here.removals.workflows) == ([], {"w-1"})
+    assert (here.removals.problems, here.removals.workflows) == ([], {"w-1"})
 
 
 class Scene:
@@ -288,7 +288,7 @@ def test_a_folder_is_gone_when_its_pod_has_succeeded_and_is_gone_as_well(scene: 
     here.go_on()
     (name,) = here.created
     assert here.removals.due == math.inf
-    assert here.removals.troubles == []
+    assert here.removals.problems == []
     assert [each.workflow for each in here.removals.scopes] == ["w-1"]
     here.pods[name] = pod(ended(0))
     here.go_on()
@@ -304,7 +304,7 @@ def test_a_pod_that_fails_is_told_removed_and_made_again_later_and_later(scene: 
         here.pods[here.created[0]] = pod(ended(1, message="rm: can't remove 'x': Permission denied"))
         here.go_on()
         assert here.pods == {}
-        (told,) = here.removals.troubles
+        (told,) = here.removals.problems
         folder = "folder teams/a/s1/w-1 of the deleted workflow w-1 is still on the volume of data"
         assert told == f"{folder}: rm: can't remove 'x': Permission denied (pod {here.created[0]})"
         assert here.records.workflows() == {"w-1"}
@@ -314,7 +314,7 @@ def test_a_pod_that_fails_is_told_removed_and_made_again_later_and_later(scene: 
     here.go_on()
     here.pods[here.created[0]] = pod(ended(0))
     here.go_on()
-    assert (here.removals.troubles, here.records.workflows()) == ([], set())
+    assert (here.removals.problems, here.records.workflows()) == ([], set())
 
 
 def test_pods_of_many_workflows_are_made_a_few_at_a_time(scene: Callable[..., Scene]) -> None:
@@ -338,18 +338,18 @@ def test_it_waits_for_pools_for_objects_that_still_go_and_for_the_cluster(scene:
         here.go_on(others=[other])
         assert (here.created, here.removals.due) == ([], math.inf)
     here.go_on({})
-    assert "no pool of the backend is known here" in here.removals.troubles[0]
+    assert "no pool of the backend is known here" in here.removals.problems[0]
     here.now = here.removals.due
     here.fails = "the cluster is busy"
     here.go_on()
-    assert "the cluster is busy" in here.removals.troubles[0]
+    assert "the cluster is busy" in here.removals.problems[0]
     here.now, here.fails = here.removals.due, ""
     here.go_on()
     here.go_on()
     # The pod that was seen is gone, and not because it has ended.
     here.pods.clear()
     here.go_on()
-    assert "its pod was deleted by somebody else" in here.removals.troubles[0]
+    assert "its pod was deleted by somebody else" in here.removals.problems[0]
 
 
 def test_a_pod_without_a_node_makes_way_for_other_folders(scene: Callable[..., Scene]) -> None:
@@ -364,7 +364,7 @@ def test_a_pod_without_a_node_makes_way_for_other_folders(scene: Callable[..., S
     assert len(here.created) == 4
     here.now = 601.0
     here.go_on()
-    assert f"pod {here.created[0]} got no node in 601 s: no such claim" in here.removals.troubles[0]
+    assert f"pod {here.created[0]} got no node in 601 s: no such claim" in here.removals.problems[0]
     # Folders that were not tried yet go first, and the others again after a while.
     assert here.created[4].startswith("w-1-")
     here.now = 604.0
@@ -377,19 +377,19 @@ def test_a_pod_without_a_node_makes_way_for_other_folders(scene: Callable[..., S
     # But its node may never end it.
     here.now = 6000.0
     here.go_on()
-    assert any("did not end in" in each for each in here.removals.troubles)
+    assert any("did not end in" in each for each in here.removals.problems)
 
 
 def test_the_words_about_many_folders_are_few(scene: Callable[..., Scene], tmp_path: Path) -> None:
     here = scene(*(f"w{number}-1" for number in range(9)))
     here.go_on({})
-    told = here.removals.troubles
+    told = here.removals.problems
     assert len(told) == 4
     assert told[-1] == "and 6 more folders of deleted workflows"
     for number in range(5):
         (tmp_path / "workspaces" / "lab" / "default" / f"v{number}-1.json").write_text("")
         here.removals.begin(f"v{number}-1")
-    assert (len(here.removals.troubles), here.removals.troubles[-1]) == (8, "and 2 more records of folders")
+    assert (len(here.removals.problems), here.removals.problems[-1]) == (8, "and 2 more records of folders")
 
 
 def test_the_work_of_a_step_grows_no_faster_than_the_number_of_folders(

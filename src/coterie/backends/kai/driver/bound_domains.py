@@ -66,7 +66,7 @@ class BoundDomains:
         return min((each.due for each in list(self._waiting.values())), default=math.inf)
 
     @property
-    def troubles(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The reasons why bound tasks do not get their domains, and so do not start."""
         return [each.failure for each in self._waiting.values() if each.failure]
 
@@ -79,7 +79,7 @@ class BoundDomains:
     ) -> None:
         """Write the domains of pods that were bound since the last call; forget those that are no longer followed.
 
-        One that cannot be written is told by `troubles`, and tried again after a pause.
+        One that cannot be written is told by `problems`, and tried again after a pause.
         """
         for place, waiting in list(self._waiting.items()):
             waiting.pods = {name: key for name, key in waiting.pods.items() if name in followed}

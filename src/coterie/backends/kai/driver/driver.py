@@ -61,7 +61,7 @@ from coterie.lifecycle import (
 
 # Short, since whatever fails is repeated by the caller.
 _PATIENCE = RetryLimits(attempts=3, total_s=5.0)
-# How often created pods that no watch has shown are looked up, and troubles of watches are noticed.
+# How often created pods that no watch has shown are looked up, and errors of watches are noticed.
 _CHECK_S = 5.0
 _FOLLOWED = (Presence.CREATED,)
 # The name of the removal of all that a deleted workflow has left begins with this.
@@ -107,12 +107,12 @@ class KaiDriver:
         return len(self._followed)
 
     @property
-    def troubles(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Objects and folders that cannot be removed, leftovers, and what cannot be followed; gangs do without."""
         said = [str(each.failure) for each in self._removals.values() if each.failure is not None]
         said += [one for each in self._removals.values() for one in each.stuck]
-        said += [str(each) for each in (self._evictions.trouble, self._domains.trouble) if each]
-        said += [*self._folders.troubles, *self._bound.troubles, *self._domains.troubles]
+        said += [str(each) for each in (self._evictions.problem, self._domains.error) if each]
+        said += [*self._folders.problems, *self._bound.problems, *self._domains.problems]
         return list(dict.fromkeys([*said, *self._not_removed]))
 
     def sync(self, pools: Collection[Any]) -> None:
@@ -220,7 +220,7 @@ class KaiDriver:
                     )
         self._wake.set()
 
-    def let_go(self, workflow: str) -> None:
+    def release(self, workflow: str) -> None:
         """Stop following the tasks of a workflow; they keep running."""
         self._followed.drop(lambda each: each.workflow == workflow)
         self._removals = {name: one for name, one in self._removals.items() if name[0] != workflow}
@@ -234,8 +234,8 @@ class KaiDriver:
         yield from self._wait_reasons()
         yield from self._removal_news()
         self._folders.step(self._namespace, self._store, self._pools, self._removals.values())
-        if trouble := self._watches.trouble:
-            raise trouble if isinstance(trouble, Unavailable) else Unavailable(str(trouble), trouble.hint)
+        if error := self._watches.error:
+            raise error if isinstance(error, Unavailable) else Unavailable(str(error), error.hint)
 
     def wait(self, timeout_s: float) -> bool:
         """Block until an object changes or a removal is due, or for the timeout."""
@@ -267,16 +267,16 @@ class KaiDriver:
         if any(pool.nvlink for pool in self._pools.values()):
             self._domains.check()
 
-    def put_away(self, workflow: str) -> None:
+    def archive(self, workflow: str) -> None:
         """Note that a workflow has ended: only its logs are kept."""
         self._archived.add(workflow)
         self._created = {scope: None for scope in self._created if scope.workflow != label_value(workflow)}
 
-    def left(self) -> set[str]:
-        """Return the workflows with logs or folders that were not put away by this process."""
+    def unarchived(self) -> set[str]:
+        """Return the workflows with logs or folders that were not archived by this process."""
         return self._remains() - self._archived
 
-    def kept(self) -> set[str]:
+    def archived(self) -> set[str]:
         """Return the workflows whose logs or folders are kept."""
         return self._remains() & self._archived
 

@@ -21,7 +21,7 @@ class Log:
     A file of times beside it tells readers when each part was written.
 
     Output that a full disk does not take must not stop the command. A little of it is kept until there is space again;
-    a note states how much of the rest is missing. After `close`, `trouble` states that the file is incomplete.
+    a note states how much of the rest is missing. After `close`, `incomplete` states that the file is incomplete.
     """
 
     def __init__(self, path: str, limit: int, *, stamps: bool) -> None:
@@ -35,7 +35,7 @@ class Log:
         self._left_out = 0
         self._stamps, self._fresh = stamps, True
         self._late, self._missing, self._why = b"", 0, ""
-        self.trouble = ""
+        self.incomplete = ""
 
     def write(self, data: bytes) -> None:
         """Add output of the command."""
@@ -60,7 +60,7 @@ class Log:
             self._put(f"[coterie: {missing:,} bytes omitted here]\n".encode() + self._tail)
         self._put(b"")
         if self._why and (self._late or self._missing):
-            self.trouble = f"the log is incomplete: {self._why}"
+            self.incomplete = f"the log is incomplete: {self._why}"
         os.close(self._handle)
         os.close(self._times)
 

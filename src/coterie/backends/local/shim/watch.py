@@ -70,7 +70,7 @@ class Watch:
             log.say(f"stopped: it ran longer than {self._launch.timeout_s:g} s")
         log.close()
         unstopped = f"{left} {'process' if left == 1 else 'processes'} could not be stopped" if left else ""
-        notes = [log.trouble, unstopped]
+        notes = [log.incomplete, unstopped]
         write_exit(self._folder, exit_code(status), self._why, "; ".join(note for note in notes if note))
 
     def _start(self) -> tuple[int, int]:

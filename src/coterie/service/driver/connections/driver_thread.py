@@ -67,7 +67,7 @@ class DriverThread:
     """A driver whose calls return at once: they are made in the background, and repeated until they succeed.
 
     Calls for one workflow keep their order; those for others overtake one that fails. A workflow whose calls end with
-    unexpected errors again and again is given up. `poke` is called when there are observations, or other troubles.
+    unexpected errors again and again is given up. `poke` is called when there are observations, or other problems.
     """
 
     def __init__(self, open_driver: Callable[[], Driver], poke: Callable[[], None]) -> None:
@@ -78,9 +78,9 @@ class DriverThread:
         self._told: deque[tuple[str, News]] = deque()
         self._pools: list[Any] = []
         self._given_up: list[tuple[str, Exception]] = []
-        self._left: set[str] = set()
-        self._kept: set[str] = set()
-        self._troubles: tuple[str, ...] = ()
+        self._unarchived: set[str] = set()
+        self._archived: set[str] = set()
+        self._problems: tuple[str, ...] = ()
         self._current: _DriverCall | None = None
         self._unopened = ""
         self._closed = False
@@ -93,9 +93,9 @@ class DriverThread:
         return self._driver.running if self._driver else 0
 
     @property
-    def troubles(self) -> tuple[str, ...]:
-        """The troubles of the driver when observations were collected last."""
-        return self._troubles
+    def problems(self) -> tuple[str, ...]:
+        """The problems of the driver when observations were collected last."""
+        return self._problems
 
     def sync(self, pools: Collection[Any]) -> None:
         """Schedule the reconciliation of pools, at once where they differ from those of the last one."""
@@ -136,11 +136,11 @@ class DriverThread:
         now = _copy(workflow)
         self._ask(now.id, "adopt", lambda driver: driver.adopt(now))
 
-    def let_go(self, workflow: str) -> None:
+    def release(self, workflow: str) -> None:
         """Drop all calls for a workflow, and stop following its tasks."""
         with self._condition:
             self._lines.pop(workflow, None)
-        self._ask(workflow, "let_go", lambda driver: driver.let_go(workflow))
+        self._ask(workflow, "release", lambda driver: driver.release(workflow))
 
     def news(self) -> Iterator[tuple[str, News]]:
         """Yield the collected observations; then raise `Unavailable` if calls fail."""
@@ -170,21 +170,21 @@ class DriverThread:
 
         def make(driver: Driver) -> None:
             driver.end_strays(now, apart)
-            self._left, self._kept = driver.left(), driver.kept()
+            self._unarchived, self._archived = driver.unarchived(), driver.archived()
 
         self._ask(_STRAYS, "end_strays", make, latest=True)
 
-    def put_away(self, workflow: str) -> None:
+    def archive(self, workflow: str) -> None:
         """Schedule the archiving of a workflow."""
-        self._ask(workflow, "put_away", lambda driver: driver.put_away(workflow))
+        self._ask(workflow, "archive", lambda driver: driver.archive(workflow))
 
-    def left(self) -> set[str]:
+    def unarchived(self) -> set[str]:
         """Return the workflows with remains at the last listing."""
-        return self._left
+        return self._unarchived
 
-    def kept(self) -> set[str]:
+    def archived(self) -> set[str]:
         """Return the workflows that were archived at the last listing."""
-        return self._kept
+        return self._archived
 
     def forget(self, workflow: str) -> None:
         """Schedule the removal of all remains of a workflow."""
@@ -243,12 +243,12 @@ class DriverThread:
                 self._condition.wait_for(lambda: self._closed or _NEWS not in self._lines)
 
     def _collected(self, driver: Driver) -> Iterator[tuple[str, News]]:
-        """Yield the observations of the driver; then note its troubles, whether that succeeds or fails."""
+        """Yield the observations of the driver; then note its problems, whether that succeeds or fails."""
         try:
             yield from driver.news()
         finally:
-            before, self._troubles = self._troubles, tuple(driver.troubles)
-            if self._troubles != before:
+            before, self._problems = self._problems, tuple(driver.problems)
+            if self._problems != before:
                 self._poke()
 
     def _open(self) -> None:

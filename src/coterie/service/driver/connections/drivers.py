@@ -102,10 +102,10 @@ class Drivers:
             if isinstance(each.driver, DriverThread):
                 yield from each.driver.given_up()
 
-    def let_go(self, workflow: str) -> None:
+    def release(self, workflow: str) -> None:
         """Stop following the tasks of a workflow on all backends."""
         for each in self:
-            each.driver.let_go(workflow)
+            each.driver.release(workflow)
 
     def close(self) -> None:
         """Close all drivers; tasks keep running."""

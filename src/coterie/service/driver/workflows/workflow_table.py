@@ -121,14 +121,14 @@ class WorkflowTable:
         self._forget(life.id)
         with self._problems.reported(self._drivers.problem(life)):
             # The next cleanup archives what cannot be archived now.
-            self._drivers.of(life).driver.put_away(life.id)
+            self._drivers.of(life).driver.archive(life.id)
 
     def release(self, workflow: str) -> None:
         """Drive a workflow no more; what it holds, and its tasks, stay."""
         self.lives.pop(workflow, None)
         self._forget(workflow)
         self._backends.withdraw(workflow)
-        self._drivers.let_go(workflow)
+        self._drivers.release(workflow)
 
     @contextmanager
     def apart(self, workflow: str) -> Iterator[None]:

@@ -68,12 +68,12 @@ class ComputeDomains:
         self._failure = ""
 
     @property
-    def troubles(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The failure of the last `check`, and the channels left behind."""
         return [*([self._failure] if self._failure else []), *self._channels.left_behind()]
 
     def check(self) -> None:
-        """Begin to watch domains and channels, if that has not succeeded yet; failures are `troubles`.
+        """Begin to watch domains and channels, if that has not succeeded yet; failures are `problems`.
 
         Gangs do without both: they only say why one waits.
         """
@@ -100,9 +100,9 @@ class ComputeDomains:
         self._stack.close()
 
     @property
-    def trouble(self) -> CoterieError | None:
+    def error(self) -> CoterieError | None:
         """The failure that currently keeps a watch from being up to date, if any."""
-        return (self._watch.trouble if self._watch is not None else None) or self._channels.trouble
+        return (self._watch.error if self._watch is not None else None) or self._channels.error
 
     def unready(self) -> dict[str, tuple[ObjectMeta, str]]:
         """Return the domains that should be ready by now, by name, and what they lack."""

@@ -61,7 +61,7 @@ class Evictions:
         self._failures, self._resume_at, self._forbidden = 0, 0.0, ""
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """The missing permission to read events, until they may be read again; otherwise empty."""
         return self._forbidden if self._clock() < self._resume_at else ""
 

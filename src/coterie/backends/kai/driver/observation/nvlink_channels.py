@@ -64,9 +64,9 @@ class NvlinkChannels:
         self._stack.close()
 
     @property
-    def trouble(self) -> CoterieError | None:
+    def error(self) -> CoterieError | None:
         """The failure that currently keeps the watch from being up to date, if any."""
-        return self._watch.trouble if self._watch is not None else None
+        return self._watch.error if self._watch is not None else None
 
     def left_behind(self) -> list[str]:
         """Return the channels that no pod has used for a while, each with its node and its claim."""

@@ -57,11 +57,11 @@ class BackendWatches:
         self._stack.close()
 
     @property
-    def trouble(self) -> CoterieError | None:
+    def error(self) -> CoterieError | None:
         """The failure that currently keeps a watch from being up to date, if any."""
         for each in self._watched:
             each.entries()  # raises the error that ended it
-        return next((each.trouble for each in self._watched if each.trouble is not None), None)
+        return next((each.error for each in self._watched if each.error is not None), None)
 
     def pod(self, name: str) -> TaskPod | None:
         """Return a pod as it is known now."""

@@ -118,7 +118,7 @@ class FolderRemovals:
         return min(self._read_at, *removed, *(each.due for each in self._waiting(active)), math.inf)
 
     @property
-    def troubles(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The folders that could not be removed, and why, of which a few are named; stuck objects of their pods."""
         failed = [each for each in list(self._removals.values()) if each.failure]
         found = [_told(each) for each in failed[:_NAMED]]
