@@ -10,7 +10,7 @@ from coterie.kube.errors import RequestDescription
 
 
 class CallCount:
-    """The number of calls of all clients in this process, without watches."""
+    """The number of calls of all clients in this process by verb and kind, without watches."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -24,7 +24,7 @@ class CallCount:
             *,
             limit_s: float | None = None,
         ) -> ApiResponse:
-            self.calls[call.verb] += 1
+            self.calls[f"{call.verb} {call.resource()}"] += 1
             return attempt(api, call, params, body, limit_s=limit_s)
 
         Api.attempt = counted  # type: ignore[assignment,method-assign]

@@ -43,7 +43,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SubmissionTimes:
-    """The median seconds of both ways on one cluster, and the calls of the service for one workflow, by verb."""
+    """The median seconds of both ways on one cluster; the calls of the service for one workflow, by verb and kind."""
 
     nodes: int
     runs: int
@@ -178,7 +178,7 @@ def _compare(options: argparse.Namespace) -> None:
             os.environ["KUBECONFIG"] = str(lab.kubeconfig)
             found = measure(lab, options.runs, count, calls)
         total = sum(found.calls.values())
-        listed = ", ".join(f"{number} {verb}" for verb, number in sorted(found.calls.items()))
+        listed = ", ".join(f"{number} {call}" for call, number in sorted(found.calls.items()))
         times = f"submit {found.coterie_s:.2f} s, kubectl apply {found.kubectl_s:.2f} s, ratio {found.ratio:.2f}"
         say(f"{count:,} nodes, {PODS} pods: {times}; {total} calls for one workflow ({listed})")
 

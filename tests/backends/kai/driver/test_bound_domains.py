@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ class Gangs:
 
     pods: dict[str, TaskPod] = field(default_factory=dict)
     written: list[dict[str, str]] = field(default_factory=list)
+    uids: list[str] = field(default_factory=list)
     failing: set[str] = field(default_factory=set)
     existing: bool = True
     now: float = 100.0
@@ -38,14 +40,15 @@ class Gangs:
         name = f"{workflow}-{task}"
         self.pods[name] = TaskPod(ObjectMeta(name), TaskPodSpec("n1"))
 
-    def write(self, **pools: Any) -> None:
-        followed = ["w-a", "w-b", "v-a"]
+    def write(self, followed: Collection[str] = ("w-a", "w-b", "v-a"), **pools: Any) -> None:
         self.domains.write(pools, followed, self.pods.get, lambda _: {})
 
-    def apply(self, _: object, manifest: dict[str, Any]) -> None:
+    def apply(self, _: object, manifest: dict[str, Any], uid: str) -> str:
         if manifest["metadata"]["labels"]["coterie.dev/workflow"] in self.failing:
             raise Unavailable("it cannot be written")
         self.written.append(manifest["data"])
+        self.uids.append(uid)
+        return "u1"
 
 
 @pytest.fixture
@@ -75,6 +78,19 @@ def test_a_gang_that_cannot_be_written_delays_no_other_and_is_tried_again(gangs:
     assert len(gangs.written) == 2
     assert gangs.domains.problems == []
     assert gangs.domains.due == float("inf")
+
+
+def test_a_gang_that_is_bound_bit_by_bit_is_written_a_few_times_and_looked_up_once(gangs: Gangs) -> None:
+    tasks = [f"t{number}" for number in range(100)]
+    for task in tasks:
+        gangs.expect(task)
+    for task in tasks:
+        gangs.bind(task)
+        gangs.write([f"w-{each}" for each in tasks], p=POOL)
+        gangs.now += 0.1
+    assert gangs.written[-1].keys() == set(tasks)
+    assert len(gangs.written) == 5
+    assert gangs.uids == ["", "u1", "u1", "u1", "u1"]
 
 
 def test_a_bound_pod_that_vanishes_leaves_nothing_due(gangs: Gangs) -> None:

@@ -18,8 +18,9 @@ from coterie.kube.api import Api
 from coterie.kube.kinds import CONFIG_MAP
 from coterie.kube.reads import find
 
-# How long tasks that are bound wait for the others of their gang, so that one write serves all.
-_TOGETHER_S = 0.5
+# How long tasks that are bound wait for the others of their gang, so that one write serves all. After each write of a
+# gang they wait twice as long, since a scheduler that takes its time would otherwise cost many.
+_TOGETHER_S, _LONGEST_S = 0.5, 4.0
 # How long to wait before a failed write is repeated.
 _PAUSE_S = 1.0
 
@@ -28,13 +29,15 @@ Placement = tuple[str, str, int]
 
 @dataclass(slots=True)
 class _Waiting:
-    """Tasks that were created together, and those whose domains were written."""
+    """Tasks that were created together, and those whose domains were written, to an object with this `uid`."""
 
     pool: str
     pods: dict[str, TaskAttempt] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
     nodes: dict[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
     since: float | None = None
+    together: float = _TOGETHER_S
+    uid: str = ""
     failure: str = ""
     again: float = 0.0
 
@@ -43,7 +46,7 @@ class _Waiting:
         """The time at which there is something to write, as far as it is known."""
         if self.failure:
             return self.again
-        return math.inf if self.since is None else self.since + _TOGETHER_S
+        return math.inf if self.since is None else self.since + self.together
 
 
 class BoundDomains:
@@ -89,7 +92,7 @@ class BoundDomains:
             try:
                 self._write(place, waiting, pools.get(waiting.pool), {name: pod(name) for name in waiting.pods}, labels)
             except CoterieError as error:
-                waiting.failure, waiting.again = str(error), self._clock() + _PAUSE_S
+                waiting.failure, waiting.again, waiting.uid = str(error), self._clock() + _PAUSE_S, ""
 
     def _write(
         self,
@@ -119,7 +122,7 @@ class BoundDomains:
     def _early(self, waiting: _Waiting, everything: bool) -> bool:  # noqa: FBT001 - a private question
         if waiting.since is None:
             waiting.since = self._clock()
-        return not everything and self._clock() < waiting.since + _TOGETHER_S
+        return not everything and self._clock() < waiting.since + waiting.together
 
     def _apply(
         self, place: Placement, waiting: _Waiting, pool: Pool, nodes: Mapping[str, tuple[str, Mapping[str, str]]]
@@ -131,8 +134,9 @@ class BoundDomains:
         manifest = domain_values(scene, group, attempt, waiting.nodes)
         # Without levels there is no ConfigMap, unless the pool had some when the pods were created: they wait for it.
         if pool.topology.levels or self._exists(manifest["metadata"]["name"]):
-            apply_own(self._api, manifest)
+            waiting.uid = apply_own(self._api, manifest, waiting.uid)
         waiting.written, waiting.since = {task: node for task, (node, _) in nodes.items()}, None
+        waiting.together = min(2 * waiting.together, _LONGEST_S)
 
     def _exists(self, name: str) -> bool:
         return find(self._api, CONFIG_MAP, name, AnyObject, self._namespace) is not None

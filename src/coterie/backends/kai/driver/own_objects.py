@@ -34,34 +34,33 @@ def create_own(api: Api, manifest: Manifest) -> str:
     return _applied(api, manifest, found)
 
 
-def apply_own(api: Api, manifest: Manifest) -> None:
-    """Apply an object that may exist already.
+def apply_own(api: Api, manifest: Manifest, uid: str = "") -> str:
+    """Apply an object that may exist already, and return its uid; with the `uid` of an own object, apply to that alone.
 
     One without a store, such as a PriorityClass, belongs to all services of a cluster, and `kubectl apply` of rendered
     manifests may have written it.
     """
     if STORE not in manifest["metadata"]["labels"]:
         # Roles that name objects allow their creation only by an apply, whose request has the name.
-        apply(api, manifest, reclaim=True)
-        return
-    found = _found(api, manifest)
-    if found is None:
+        return apply(api, manifest, reclaim=True).meta.uid
+    if not uid:
+        found = _found(api, manifest)
         # Somebody else may take the name at this moment. All fields are then those of an apply, as after any later one.
-        found = ObjectMeta(manifest["metadata"]["name"], uid=create_own(api, manifest))
-    apply(api, _identified(manifest, found), reclaim=True)
+        uid = found.uid if found is not None else create_own(api, manifest)
+    return apply(api, _identified(manifest, uid), reclaim=True).meta.uid
 
 
 def _applied(api: Api, manifest: Manifest, found: ObjectMeta) -> str:
     try:
-        return apply(api, _identified(manifest, found), reclaim=True).meta.uid
+        return apply(api, _identified(manifest, found.uid), reclaim=True).meta.uid
     except SpecErrors:
         # Immutable fields differ: it was created before something else changed, and stays as it is.
         return found.uid
 
 
-def _identified(manifest: Manifest, found: ObjectMeta) -> Manifest:
+def _identified(manifest: Manifest, uid: str) -> Manifest:
     """Return a manifest that the API refuses to apply to any other object."""
-    return {**manifest, "metadata": {**manifest["metadata"], "uid": found.uid}}
+    return {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
 
 
 def _found(api: Api, manifest: Manifest) -> ObjectMeta | None:
