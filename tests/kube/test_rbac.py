@@ -62,6 +62,7 @@ FOR_TASKS: Mapping[tuple[str, str], frozenset[str]] = {
     ("v1", "ConfigMap"): WRITE | {"list", "delete"},
     ("v1", "Secret"): WRITE | {"list", "delete"},
     ("v1", "Event"): frozenset({"list"}),
+    ("v1", "PersistentVolumeClaim"): frozenset({"get"}),
     ("scheduling.run.ai/v2alpha2", "PodGroup"): WRITE | {"delete"},
     ("resource.nvidia.com/v1beta1", "ComputeDomain"): READ | WRITE | {"delete"},
 }
@@ -71,7 +72,6 @@ LOGS = ("", "pods/log", "get")
 BEYOND = (
     ("v1", "Namespace"),
     ("v1", "ServiceAccount"),
-    ("v1", "PersistentVolumeClaim"),
     ("apps/v1", "Deployment"),
     ("batch/v1", "Job"),
     ("scheduling.run.ai/v1alpha2", "BindRequest"),

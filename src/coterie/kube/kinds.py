@@ -76,6 +76,7 @@ NAMESPACE = ObjectKind(core_v1.Namespace)
 CONFIG_MAP = ObjectKind(core_v1.ConfigMap)
 SECRET = ObjectKind(core_v1.Secret)
 SERVICE = ObjectKind(core_v1.Service)
+PERSISTENT_VOLUME_CLAIM = ObjectKind(core_v1.PersistentVolumeClaim)
 PRIORITY_CLASS = ObjectKind(scheduling_v1.PriorityClass)
 EVENT = ObjectKind(core_v1.Event)
 LEASE = ObjectKind(coordination_v1.Lease)
@@ -96,8 +97,8 @@ POD_CLIQUE_SET = _namespaced("grove.io", "v1alpha1", "PodCliqueSet", "podcliques
 GRAPH_DEPLOYMENT = _namespaced("nvidia.com", "v1alpha1", "DynamoGraphDeployment", "dynamographdeployments", _DYNAMO)
 
 _ALL = (
-    *(NODE, POD, NAMESPACE, CONFIG_MAP, SECRET, SERVICE, PRIORITY_CLASS, EVENT, LEASE, VALIDATING_WEBHOOKS),
-    *(RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, RESOURCE_SLICE),
+    *(NODE, POD, NAMESPACE, CONFIG_MAP, SECRET, SERVICE, PERSISTENT_VOLUME_CLAIM, PRIORITY_CLASS, EVENT, LEASE),
+    *(VALIDATING_WEBHOOKS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, RESOURCE_SLICE),
     *(TOPOLOGY, QUEUE, POD_GROUP, BIND_REQUEST, COMPUTE_DOMAIN),
     *(CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, GRAPH_DEPLOYMENT),
 )

@@ -43,28 +43,34 @@ def nvl(lab: Lab) -> Lab:
     return lab
 
 
-def test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes(
+def test_a_held_compute_domain_or_pod_group_is_reported_as_stuck_and_the_workflow_finishes(
     nvl: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "STUCK_S", 3.0)
     with serving(nvl, settings(tmp_path, nvlink=True)) as here:
         ident = here.submit(workflow("train", PAIR, gpu=8))
         here.running(ident, 2)
-        (domain,) = nvl.objects("computedomains", selector=OWN)
-        name = domain["metadata"]["name"]
-        held = [*domain["metadata"].get("finalizers", ()), HOLD]
-        nvl.api.patch("computedomains", name, {"metadata": {"finalizers": held}}, "default")
+        names = {}
+        for kind in ("podgroups.scheduling.run.ai", "computedomains"):
+            (found,) = nvl.objects(kind, selector=OWN)
+            names[kind] = name = found["metadata"]["name"]
+            held = [*found["metadata"].get("finalizers", ()), HOLD]
+            nvl.api.patch(kind, name, {"metadata": {"finalizers": held}}, "default")
         here.service.cancel(ident)
-        nvl.wait(
-            lambda: f"ComputeDomain {name} of workflow {ident} has been stuck" in here.problems(), 90, "it is stuck"
-        )
+
+        def stuck() -> bool:
+            words = [f"{name} of workflow {ident} has been stuck for" for name in names.values()]
+            return all(each in here.problems() for each in words)
+
+        nvl.wait(stuck, 90, "both are stuck")
         assert HOLD in here.problems()
         assert here.finished(ident) == "FAILED_CANCELED"
-        # All else is gone; a retry does not meet the old one.
-        assert set(here.left()) == {"computedomains"}
+        # All else is gone; a retry does not meet the old ones.
+        assert set(here.left()) == set(names)
         here.service.retry(ident)
         here.running(ident, 2)
-        nvl.api.patch("computedomains", name, {"metadata": {"finalizers": None}}, "default")
+        for kind, name in names.items():
+            nvl.api.patch(kind, name, {"metadata": {"finalizers": None}}, "default")
         nvl.wait(lambda: "stuck" not in here.problems(), 60, "nothing is stuck")
         here.end(ident, "a")
         assert here.finished(ident) == "COMPLETED"

@@ -45,6 +45,7 @@ SIDECAR = f"""\
 RESOURCES = "  resources: {default: {gpu: 1, cpu: 1, memory: 64Mi, platform: real}}\n"
 LIMIT = "300s"
 SECURITY = "pod-security.kubernetes.io/enforce"
+FORBIDDEN = ", volumeMounts: ['/etc:/node']"
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,7 @@ def test_a_task_that_fails_says_its_last_words(real: Lab, here: ServiceFixture) 
 def test_a_task_that_the_pod_security_of_its_namespace_forbids_fails_with_its_words(
     real: Lab, here: ServiceFixture
 ) -> None:
-    _, shown = _ended(here, _flow("mounts", _task("t", "true", ", volumeMounts: ['/etc:/node']")))
+    _, shown = _ended(here, _flow("mounts", _task("t", "true", FORBIDDEN)))
     assert shown["status"] == "FAILED_BACKEND_ERROR"
     (task,) = shown["groups"][0]["tasks"]
     assert 'violates PodSecurity "baseline:latest": hostPath volumes' in task["message"]
@@ -266,6 +267,13 @@ def test_the_folder_of_a_deleted_workflow_is_removed_from_the_workspace_also_aft
         assert [here.finished(ident) for ident in idents] == ["COMPLETED"] * 3
         store = here.service.store.identity()
         empty, gone, stays = (root / store / ident for ident in idents)
+        # No folder is made for a workflow none of whose pods had a node, not even to be removed.
+        never = here.submit(Submission(_flow("never", _task("t", "true", FORBIDDEN)).encode()))
+        assert here.finished(never) == "FAILED_BACKEND_ERROR"
+        assert list(tmp_path.rglob(f"{never}.json"))
+        here.service.delete(never)
+        real.wait(lambda: not list(tmp_path.rglob(f"{never}.json")), 120, "the folder is forgotten")
+        assert not (root / store / never).exists()
         assert (gone / "g" / "t" / "1" / "d" / "x").exists()
         # The image of a task sees no folder of other workflows, so that of its own stays.
         here.service.delete(idents[0])

@@ -5,18 +5,22 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from coterie.backends.base.settings import DriverSettings
-from coterie.backends.kai.driver.objects import TaskPod
-from coterie.backends.kai.driver.removal import ObjectRemoval, RemovalScope, Remover
+from coterie.backends.kai.driver.objects import AnyObject, ObjectMeta, TaskPod
+from coterie.backends.kai.driver.removal import ObjectRemoval, RemovalScope, Remover, StuckObject, hurry_stuck
 from coterie.backends.kai.driver.workspaces import folder_removals
 from coterie.backends.kai.driver.workspaces.folder_removals import FolderRemoval, FolderRemovals
 from coterie.backends.kai.driver.workspaces.records import WorkspaceRecord, WorkspaceRecords
@@ -29,10 +33,14 @@ from coterie.backends.kai.manifests.folder_removal import (
 )
 from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.kai.manifests.render import ServiceRun
+from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Platform, Pool, Workspace
 from coterie.errors import Unavailable
 from coterie.gang.tree import Toleration
 from coterie.kube.api import Api
+from coterie.kube.errors import ApiForbidden, RequestDescription
+from coterie.kube.kinds import PERSISTENT_VOLUME_CLAIM, POD_GROUP, ObjectKind
+from coterie.sources.task_labels import WORKFLOW
 from tests.backends.kai.builders import POOL, of_kind, rendered
 from tests.backends.kai.driver.test_pod_report import ended, pod
 from tests.frontends.workflow.samples import grouped, task
@@ -51,6 +59,7 @@ TEMPLATE = {
 }
 SHARED = replace(POOL, workspace=CLAIM, pod_template=TEMPLATE, node_selector=(("pool", "gb200"),))
 POOLS = {SHARED.name: SHARED}
+HELD = StuckObject(POD_GROUP, ObjectMeta("held", labels={WORKFLOW: "w-1"}, finalizers=["example.com/hold"]))
 
 
 def made(workflow: str, pool: Pool = SHARED) -> WorkspaceRecord:
@@ -239,6 +248,9 @@ class Scene:
         self.pods: dict[str, TaskPod] = {}
         self.created: list[str] = []
         self.fails = ""
+        self.claim: AnyObject | None = AnyObject(ObjectMeta("data"))
+        self.forbidden = False
+        self.held: tuple[StuckObject, ...] = ()
         self.records = WorkspaceRecords(DriverSettings(folder / "tasks", backend="lab"))
         for each in workflows:
             self.records.add(each, made(each))
@@ -258,11 +270,17 @@ class Scene:
         return iter(manifests)
 
     def step(self, removal: ObjectRemoval, now: float, clock: float) -> bool:
-        """Remove the pods of a workflow at once."""
-        del now, clock
-        for name in [each for each in self.pods if each.startswith(removal.scope.workflow)]:
-            del self.pods[name]
+        """Remove the pod of a folder at once; its PodGroup goes unless somebody holds it."""
+        del now
+        self.pods.pop(removal.scope.name, None)
+        removal.stuck, removal.due = self.held, clock + 60.0
         return True
+
+    def find(self, _api: Api, kind: ObjectKind, *_: object) -> AnyObject | None:
+        """Find the claim of all folders, and no pod that is not known."""
+        if self.forbidden:
+            raise ApiForbidden("no rule for it", "", RequestDescription("get", kind), "somebody")
+        return self.claim if kind is PERSISTENT_VOLUME_CLAIM else None
 
     def go_on(self, pools: dict[str, Pool] = POOLS, others: Sequence[ObjectRemoval] = ()) -> None:
         """Take as many steps as it takes until nothing is due."""
@@ -278,6 +296,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scen
     def make(*workflows: str) -> Scene:
         found = Scene(tmp_path, *workflows)
         monkeypatch.setattr(folder_removals, "create", found.create)
+        monkeypatch.setattr(folder_removals, "find", found.find)
         return found
 
     return make
@@ -334,7 +353,7 @@ def test_pods_of_many_workflows_are_made_a_few_at_a_time(scene: Callable[..., Sc
 def test_it_waits_for_pools_for_objects_that_still_go_and_for_the_cluster(scene: Callable[..., Scene]) -> None:
     here = scene("w-1")
     # A removal of all that the workflow has goes on with the PodGroup of the pod, also while something is stuck.
-    for other in (ObjectRemoval(RemovalScope("w-1"), 0.0), ObjectRemoval(RemovalScope("w-1"), 0.0, stuck=("held",))):
+    for other in (ObjectRemoval(RemovalScope("w-1"), 0.0), ObjectRemoval(RemovalScope("w-1"), 0.0, stuck=(HELD,))):
         here.go_on(others=[other])
         assert (here.created, here.removals.due) == ([], math.inf)
     here.go_on({})
@@ -378,6 +397,92 @@ def test_a_pod_without_a_node_makes_way_for_other_folders(scene: Callable[..., S
     here.now = 6000.0
     here.go_on()
     assert any("did not end in" in each for each in here.removals.problems)
+
+
+def test_objects_that_somebody_holds_are_told_with_their_age_and_take_no_place_from_other_folders(
+    scene: Callable[..., Scene],
+) -> None:
+    here = scene("a-1", "b-1", "c-1", "d-1", "w-1")
+    here.go_on()
+    since = datetime.fromtimestamp(time.time() - 90, UTC).isoformat()
+    here.held = (StuckObject(POD_GROUP, msgspec.structs.replace(HELD.meta, deletion_timestamp=since)),)
+    first = list(here.created)
+    for name in first:
+        here.pods[name] = pod(ended(0))
+    here.go_on()
+    assert len(here.created) == 5
+    told = here.removals.problems[0]
+    found = re.fullmatch(r"PodGroup held of workflow w-1 has been stuck for (\d+) s \(example.com/hold\)", told)
+    assert found
+    assert int(found[1]) >= 90
+    # Their folders are gone: after a crash, nothing is done for them again.
+    assert here.records.workflows() == {"w-1"}
+    here.held = ()
+    hurry_stuck(here.removals.removals)
+    here.go_on()
+    assert (here.removals.problems, here.removals.workflows) == ([], {"w-1"})
+
+
+def test_a_folder_whose_pods_never_had_a_node_is_forgotten_and_not_made(
+    scene: Callable[..., Scene], tmp_path: Path
+) -> None:
+    here = scene()
+    long = f"{'n' * 80}-1"
+    for name in ("never-1", "bound-1", long):
+        here.records.add(name, replace(made(name), bound=False))
+    here.records.note_bound("bound-1")
+    here.records.note_bound(label_value(long))
+    # After a crash only the disk knows.
+    again = WorkspaceRecords(DriverSettings(tmp_path / "tasks", backend="lab"))
+    assert [again.of(name)[0].bound for name in ("never-1", "bound-1", long)] == [False, True, True]
+    here.removals.begin("never-1")
+    assert (here.removals.workflows, here.records.workflows()) == (set(), {"bound-1", long})
+    here.removals.begin("bound-1")
+    here.go_on()
+    assert len(here.created) == 1
+
+
+def test_a_bound_pod_that_cannot_be_recorded_is_remembered_and_recorded_with_the_next(tmp_path: Path) -> None:
+    settings = DriverSettings(tmp_path / "tasks", backend="lab")
+    records = WorkspaceRecords(settings)
+    records.add("w-1", replace(made("w-1"), bound=False))
+    draft = tmp_path / "workspaces" / "lab" / "default" / "w-1.draft"
+    draft.mkdir()
+    records.note_bound("w-1")
+    assert records.of("w-1")[0].bound
+    assert not WorkspaceRecords(settings).of("w-1")[0].bound
+    draft.rmdir()
+    records.note_bound("w-1")
+    assert WorkspaceRecords(settings).of("w-1")[0].bound
+
+
+def test_a_folder_whose_claim_is_gone_is_told_and_given_up_after_a_while(scene: Callable[..., Scene]) -> None:
+    here = scene("w-1")
+    here.claim = AnyObject(ObjectMeta("data", deletion_timestamp="2026-01-01T00:00:00Z"))
+    here.go_on()
+    assert here.removals.problems[0].endswith("PersistentVolumeClaim data is being deleted")
+    here.claim, here.now = None, here.removals.due
+    here.go_on()
+    assert here.removals.problems[0].endswith("PersistentVolumeClaim data does not exist")
+    first = here.now
+    while here.removals.workflows and here.now < first + 3600.0:
+        here.now = here.removals.due
+        here.go_on()
+    assert 600.0 <= here.now - first <= 900.0
+    assert (here.created, here.removals.problems, here.records.workflows()) == ([], [], set())
+
+
+def test_a_claim_that_comes_back_or_may_not_be_read_is_used(scene: Callable[..., Scene]) -> None:
+    here = scene("w-1")
+    claim, here.claim = here.claim, None
+    here.go_on()
+    here.claim, here.now = claim, here.removals.due + 601.0
+    here.go_on()
+    assert len(here.created) == 1
+    other = scene("w-2")
+    other.forbidden = True
+    other.go_on()
+    assert len(other.created) == 1
 
 
 def test_the_words_about_many_folders_are_few(scene: Callable[..., Scene], tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from coterie.backends.base.driver import (
-    BackendEvent,
     DrivenWorkflow,
     News,
     TaskAttempt,
@@ -30,7 +29,15 @@ from coterie.backends.kai.driver.observation.wait_reasons import GangWaitReasons
 from coterie.backends.kai.driver.observation.watches import BackendWatches
 from coterie.backends.kai.driver.orphans import leftovers, sweep
 from coterie.backends.kai.driver.pools import PoolObjects
-from coterie.backends.kai.driver.removal import STAGES, ForcedPod, ObjectRemoval, RemovalScope, Remover
+from coterie.backends.kai.driver.removal import (
+    STAGES,
+    ObjectRemoval,
+    RemovalScope,
+    Remover,
+    forced_event,
+    hurry,
+    hurry_stuck,
+)
 from coterie.backends.kai.driver.workspaces.folder_removals import FolderRemovals
 from coterie.backends.kai.driver.workspaces.records import WorkspaceRecords
 from coterie.backends.kai.manifests.metadata import BACKEND, STORE, ManifestContext
@@ -64,6 +71,7 @@ _PATIENCE = RetryLimits(attempts=3, total_s=5.0)
 # How often created pods that no watch has shown are looked up, and errors of watches are noticed.
 _CHECK_S = 5.0
 _FOLLOWED = (Presence.CREATED,)
+_MAY_HAVE_RUN = (Presence.CREATED, Presence.STOPPING, Presence.DELETING)
 # The name of the removal of all that a deleted workflow has left begins with this.
 _FORGET = "forget/"
 # Failures that a repetition does not cure: the cluster refuses the objects as they are.
@@ -109,8 +117,7 @@ class KaiDriver:
     @property
     def problems(self) -> list[str]:
         """Objects and folders that cannot be removed, leftovers, and what cannot be followed; gangs do without."""
-        said = [str(each.failure) for each in self._removals.values() if each.failure is not None]
-        said += [one for each in self._removals.values() for one in each.stuck]
+        said = [one for each in list(self._removals.values()) for one in each.told(time.time())]
         said += [str(each) for each in (self._evictions.problem, self._domains.error) if each]
         said += [*self._folders.problems, *self._bound.problems, *self._domains.problems]
         return list(dict.fromkeys([*said, *self._not_removed]))
@@ -214,10 +221,12 @@ class KaiDriver:
         """Follow the pods of a workflow; one that is gone is reported as lost."""
         for group in workflow.state.groups:
             for task in group.tasks:
+                key = TaskAttempt(workflow.id, group.name, task.name, task.attempt)
                 if task.presence in _FOLLOWED:
-                    self._follow(
-                        TaskAttempt(workflow.id, group.name, task.name, task.attempt), workflow.pool, adopted=True
-                    )
+                    self._follow(key, workflow.pool, adopted=True)
+                # Nobody knows whether a pod had a node that went while no service has seen it.
+                if task.presence in _MAY_HAVE_RUN and self._watches.pod(pod_name(self._settings, key)) is None:
+                    self._records.note_bound(label_value(workflow.id))
         self._wake.set()
 
     def release(self, workflow: str) -> None:
@@ -270,6 +279,7 @@ class KaiDriver:
     def archive(self, workflow: str) -> None:
         """Note that a workflow has ended: only its logs are kept."""
         self._archived.add(workflow)
+        self._records.archive(workflow)
         self._created = {scope: None for scope in self._created if scope.workflow != label_value(workflow)}
 
     def unarchived(self) -> set[str]:
@@ -301,14 +311,16 @@ class KaiDriver:
 
     def _pod_news(self) -> Iterator[tuple[str, News]]:
         changed = self._watches.take_changed_pods()
+        if gone := [last.metadata for last in changed.values() if last is not None]:
+            hurry(self._removals.values(), gone, [each.metadata for each in self._watches.pods()])
         for name in (*self._followed.take_fresh(), *self._followed.unexplained()):
             changed.setdefault(name, None)
         for name, last in changed.items():
             pod = self._watches.pod(name)
             if pod is None and last is None and not self._followed.existed(name):
                 continue  # created, and not seen yet
-            if pod is None:
-                self._hurry()
+            if (shown := pod or last) is not None and shown.spec.node_name:
+                self._records.note_bound(shown.metadata.workflow)
             yield from self._followed.news(name, pod, last)
         if time.monotonic() >= self._check_at:
             self._check_at = time.monotonic() + _CHECK_S
@@ -317,15 +329,13 @@ class KaiDriver:
                 if pod is not None or find(self._api, POD, name, AnyObject, self._namespace) is None:
                     yield from self._followed.news(name, pod)
 
-    def _hurry(self) -> None:
-        """Let removals look at once whether the pod that has gone was their last one."""
-        for each in self._removals.values():
-            each.due = 0.0
-
     def _wait_reasons(self) -> Iterator[tuple[str, News]]:
         unbound = self._unbound()
         yield from self._reasons.domains(self._domains.unready(), self._followed.attempts().values(), unbound)
-        yield from self._reasons.refusals(self._watches.take_changed_groups(), self._watches.group, unbound)
+        changed = self._watches.take_changed_groups()
+        if self._domains.take_deleted() or any(self._watches.group(name) is None for name in changed):
+            hurry_stuck([*self._removals.values(), *self._folders.removals])
+        yield from self._reasons.refusals(changed, self._watches.group, unbound)
 
     def _unbound(self) -> list[TaskAttempt]:
         pods = ((key, self._watches.pod(name)) for name, key in self._followed.attempts().items())
@@ -338,9 +348,11 @@ class KaiDriver:
             self._keep_logs(removal)
             known = len(removal.forced)
             gone = self._remover.step(removal, time.time(), time.monotonic())
-            yield from ((name[0], self._forced(removal, each)) for each in list(removal.forced.values())[known:])
+            yield from ((name[0], forced_event(removal, each)) for each in list(removal.forced.values())[known:])
             if not gone:
                 continue
+            if removal.bound:
+                self._records.note_bound(removal.scope.workflow)
             if not removal.stuck:
                 del self._removals[name]
                 if name[1].startswith(_FORGET):
@@ -350,14 +362,6 @@ class KaiDriver:
             if removal.confirms is not None:
                 confirms, removal.confirms = removal.confirms, None
                 yield name[0], confirms
-
-    @staticmethod
-    def _forced(removal: ObjectRemoval, forced: ForcedPod) -> BackendEvent:
-        said = f"node {forced.node} did not end its pod, which was deleted by force"
-        said = f"{said} {forced.waited_s:.0f} s after its grace period"
-        key = removal.logs.get(forced.meta.name)
-        names = (key.group, key.task) if key else (forced.meta.group, forced.meta.task)
-        return BackendEvent("ForceDeleted", said, *names, forced.meta.attempt)
 
     def _keep_logs(self, removal: ObjectRemoval) -> None:
         """Keep the logs of pods that have run, before they go."""

@@ -7,18 +7,18 @@ the others; one whose finalizer is held is reported as stuck, and no longer wait
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from coterie.backends.base.driver import TaskAttempt
-from coterie.backends.kai.driver.objects import AnyObject, ObjectMeta, seconds
+from coterie.backends.base.driver import BackendEvent, TaskAttempt
+from coterie.backends.kai.driver.objects import AnyObject, ObjectMeta, TaskPod, seconds
 from coterie.backends.kai.manifests.metadata import STORE
 from coterie.errors import CoterieError
 from coterie.kube.api import Api
 from coterie.kube.delete import delete
 from coterie.kube.kinds import COMPUTE_DOMAIN, CONFIG_MAP, POD, POD_GROUP, SECRET, SERVICE, ObjectKind
-from coterie.kube.reads import ObjectQuery, list_served
+from coterie.kube.reads import ObjectQuery, list_all, list_served
 from coterie.kube.retry import backoff
 from coterie.lifecycle import Observation
 from coterie.sources.task_labels import GROUP, WORKFLOW
@@ -28,17 +28,23 @@ STAGES: Sequence[Sequence[ObjectKind]] = ((POD,), (POD_GROUP,), (COMPUTE_DOMAIN,
 # After this time, an object that is being deleted and still there is stuck.
 STUCK_S = 30.0
 _FIRST_S, _LONGEST_S = 0.1, 5.0
+# How long the pauses of a removal become that only stuck objects keep from its end.
+_LONGEST_STUCK_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class RemovalScope:
-    """Objects of a workflow: of one group or all, of placements from `first` to `last`, or one task's alone."""
+    """Objects of a workflow: of one group or all, of placements from `first` to `last`, or one task's alone.
+
+    With a `name`, only objects of that name.
+    """
 
     workflow: str
     group: str = ""
     task: str = ""
     first: int = 0
     last: int | None = None
+    name: str = ""
 
     def selector(self, store: str) -> str:
         """Return the label selector of the objects."""
@@ -49,7 +55,7 @@ class RemovalScope:
         """Return whether an object is to be removed."""
         if meta.workflow != self.workflow or (self.group and meta.group != self.group):
             return False
-        if self.task and meta.task != self.task:
+        if (self.task and meta.task != self.task) or (self.name and meta.name != self.name):
             return False
         return self.first <= meta.attempt and (self.last is None or meta.attempt <= self.last)
 
@@ -69,6 +75,22 @@ class ForcedPod:
     waited_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class StuckObject:
+    """An object that is being deleted and does not go."""
+
+    kind: ObjectKind
+    meta: ObjectMeta
+
+    def told(self, now: float) -> str:
+        """Return its name, its age since the deletion, and the finalizers that hold it."""
+        holders = ", ".join(self.meta.finalizers or ()) or "unknown"
+        age = f"{_age(self.meta, now):.0f} s"
+        return (
+            f"{self.kind.name} {self.meta.name} of workflow {self.meta.workflow} has been stuck for {age} ({holders})"
+        )
+
+
 class Stage(StrEnum):
     """The state of one kind of objects."""
 
@@ -82,7 +104,8 @@ class ObjectRemoval:
     """A removal under way, due at `due`; `confirms` is the observation at its end.
 
     `logs` are the pods whose logs are kept. `passed` counts the stages of which nothing is left. `failure` and `stuck`
-    are of the last step. `forced` are the pods that were deleted by force, by uid.
+    are of the last step. `forced` are the pods that were deleted by force, by uid. `bound` is whether one of its pods
+    had a node.
     """
 
     scope: RemovalScope
@@ -94,8 +117,14 @@ class ObjectRemoval:
     passed: int = 0
     asked: set[str] = field(default_factory=set)
     failure: CoterieError | None = None
-    stuck: tuple[str, ...] = ()
+    stuck: tuple[StuckObject, ...] = ()
     forced: dict[str, ForcedPod] = field(default_factory=dict)
+    bound: bool = False
+
+    def told(self, now: float) -> list[str]:
+        """Return what keeps it from its end, none for one that merely takes its time."""
+        failure = [str(self.failure)] if self.failure is not None else []
+        return [*failure, *(each.told(now) for each in self.stuck)]
 
 
 class Remover:
@@ -111,7 +140,7 @@ class Remover:
 
     def step(self, removal: ObjectRemoval, now: float, clock: float) -> bool:
         """Advance a removal; return whether nothing is left but stuck objects. `clock` is that of `due`."""
-        removal.failure, stuck, waiting = None, list[str](), False
+        removal.failure, stuck, waiting = None, list[StuckObject](), False
         removal.rounds += 1
         stages = STAGES[:1] if removal.scope.task else STAGES
         for number in range(removal.passed, len(stages)):
@@ -123,7 +152,8 @@ class Remover:
             if number == removal.passed and not stuck and removal.failure is None:
                 removal.passed, removal.rounds = number + 1, 1
         removal.stuck = tuple(stuck)
-        removal.due = clock + backoff(removal.rounds, _FIRST_S, _LONGEST_S)
+        longest = _LONGEST_STUCK_S if stuck and not waiting else _LONGEST_S
+        removal.due = clock + backoff(removal.rounds, _FIRST_S, longest)
         return not waiting and removal.failure is None
 
     def objects(self, kind: ObjectKind, selector: str) -> list[ObjectMeta]:
@@ -132,10 +162,15 @@ class Remover:
         return [each.metadata for each in found.items] if found else []
 
     def _found(self, removal: ObjectRemoval, kind: ObjectKind) -> list[ObjectMeta]:
-        listed = self.objects(kind, removal.scope.selector(self._store))
-        return [each for each in listed if each.own and removal.scope.covers(each)]
+        selector = removal.scope.selector(self._store)
+        if kind is POD:
+            query = ObjectQuery(kind, self._namespace, selector)
+            pods = [each for each in list_all(self._api, query, TaskPod).items if _removes(removal, each.metadata)]
+            removal.bound |= any(each.spec.node_name for each in pods)
+            return [each.metadata for each in pods]
+        return [each for each in self.objects(kind, selector) if _removes(removal, each)]
 
-    def _kind(self, removal: ObjectRemoval, kind: ObjectKind, now: float, stuck: list[str]) -> Stage:
+    def _kind(self, removal: ObjectRemoval, kind: ObjectKind, now: float, stuck: list[StuckObject]) -> Stage:
         try:
             found = self._found(removal, kind)
             # A deletion may have been refused although the object is still the same: then it is requested again.
@@ -155,15 +190,37 @@ class Remover:
             removal.failure = error
             return Stage.FAILED
         held = [each for each in found if kind is not POD and _age(each, now) > STUCK_S]
-        stuck.extend(_told(kind, each, now) for each in held)
+        stuck.extend(StuckObject(kind, each) for each in held)
         return Stage.LEAVING if len(held) < len(found) else Stage.GONE
+
+
+def hurry(removals: Iterable[ObjectRemoval], gone: Collection[ObjectMeta], left: Collection[ObjectMeta]) -> None:
+    """Let removals look at once of whose pods some have `gone`, and none is among those that are `left`."""
+    for each in removals:
+        if any(map(each.scope.covers, gone)) and not any(map(each.scope.covers, left)):
+            each.due = 0.0
+
+
+def hurry_stuck(removals: Iterable[ObjectRemoval]) -> None:
+    """Let removals look at once whether their stuck objects are gone."""
+    for each in removals:
+        if each.stuck:
+            each.due = 0.0
+
+
+def forced_event(removal: ObjectRemoval, forced: ForcedPod) -> BackendEvent:
+    """Return the event of a pod that was deleted by force."""
+    said = f"node {forced.node} did not end its pod, which was deleted by force"
+    said = f"{said} {forced.waited_s:.0f} s after its grace period"
+    key = removal.logs.get(forced.meta.name)
+    names = (key.group, key.task) if key else (forced.meta.group, forced.meta.task)
+    return BackendEvent("ForceDeleted", said, *names, forced.meta.attempt)
+
+
+def _removes(removal: ObjectRemoval, meta: ObjectMeta) -> bool:
+    return meta.own and removal.scope.covers(meta)
 
 
 def _age(meta: ObjectMeta, now: float) -> float:
     since = seconds(meta.deletion_timestamp)
     return 0.0 if since is None else now - since
-
-
-def _told(kind: ObjectKind, meta: ObjectMeta, now: float) -> str:
-    holders = ", ".join(meta.finalizers or ()) or "unknown"
-    return f"{kind.name} {meta.name} of workflow {meta.workflow} has been stuck for {_age(meta, now):.0f} s ({holders})"

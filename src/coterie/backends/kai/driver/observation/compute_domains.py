@@ -66,6 +66,7 @@ class ComputeDomains:
         self._found: dict[str, tuple[float, GangComputeDomain]] = {}
         self._channels = NvlinkChannels(api, clock)
         self._failure = ""
+        self._deleted = False
 
     @property
     def problems(self) -> list[str]:
@@ -115,11 +116,18 @@ class ComputeDomains:
             if since <= due and domain.status.status != _READY and domain.metadata.deletion_timestamp is None
         }
 
+    def take_deleted(self) -> bool:
+        """Return whether a domain has gone since the last call."""
+        with self._lock:
+            found, self._deleted = self._deleted, False
+            return found
+
     def _changed(self, change: CacheChange[GangComputeDomain]) -> None:
         name, domain = change.entry.meta.name, change.entry.value
         with self._lock:
             if change.did is ChangeType.DELETED:
                 self._found.pop(name, None)
+                self._deleted = True
             else:
                 since, known = self._found.get(name, (self._clock(), None))
                 # A domain that was ready and is not any more has its time to recover.

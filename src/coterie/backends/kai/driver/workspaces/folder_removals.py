@@ -22,12 +22,13 @@ from coterie.backends.shared.names import label_value
 from coterie.config.configuration import Pool
 from coterie.errors import CoterieError, Unavailable
 from coterie.kube.api import Api
-from coterie.kube.kinds import POD
+from coterie.kube.errors import ApiForbidden
+from coterie.kube.kinds import PERSISTENT_VOLUME_CLAIM, POD
 from coterie.kube.reads import find
 from coterie.kube.retry import backoff
 from coterie.lifecycle import Ended, Lost
 
-# How many pods remove folders at a time.
+# How many pods remove folders at a time, besides those of which only stuck objects are left.
 _AT_ONCE = 4
 # How long to wait before a pod that failed is made again.
 _FIRST_S, _LONGEST_S = 2.0, 300.0
@@ -39,6 +40,8 @@ _LATE_S = 120.0
 _UNBOUND_S = 600.0
 # After this time, so does a pod whose node does not end it after its time limit.
 _UNENDED_S = 4500.0
+# After this time without its claim, a folder is given up: nobody can reach it any more.
+_UNCLAIMED_S = 600.0
 # How long to wait before records that cannot be read are read again.
 _READ_S = 30.0
 _LONGEST_WORDS = 300
@@ -50,7 +53,8 @@ _NAMED = 3
 class FolderRemoval:
     """The removal of one folder: its pod since `since`, if there is one, and then the removal of that pod.
 
-    `failure` is that of the last try, and `gone` is whether its pod has removed the folder.
+    `failure` is that of the last try, and `gone` is whether its pod has removed the folder. `unclaimed` is the time
+    since which its claim does not exist.
     """
 
     workflow: str
@@ -63,11 +67,17 @@ class FolderRemoval:
     gone: bool = False
     failure: str = ""
     objects: ObjectRemoval | None = None
+    unclaimed: float | None = None
 
     @property
     def active(self) -> bool:
         """Whether there may be objects of it in the cluster."""
         return self.since is not None or self.objects is not None
+
+    @property
+    def stuck(self) -> bool:
+        """Whether only objects are left of it that somebody else's finalizers hold."""
+        return self.objects is not None and bool(self.objects.stuck)
 
 
 class FolderRemovals:
@@ -89,21 +99,31 @@ class FolderRemovals:
         self._read_at = math.inf
 
     def begin(self, workflow: str) -> None:
-        """Remove the folders of a deleted workflow, of which no pod is left; a removal under way goes on."""
+        """Remove the folders of a deleted workflow, of which no pod is left; a removal under way goes on.
+
+        The pod of a removal would make a folder that is not there, so one that nobody has made is only forgotten.
+        """
         try:
-            found = self._records.of(workflow)
+            found = [record for record in self._records.of(workflow) if record.bound]
+            if not found:
+                self._records.forget(workflow)
         except Unavailable as error:
             self._read_later(workflow, str(error))
             return
         self._unread.pop(workflow, None)
         for record in found:
-            scope = RemovalScope(label_value(workflow))
+            scope = RemovalScope(label_value(workflow), name=record.name)
             self._removals.setdefault(record.name, FolderRemoval(workflow, record, scope))
 
     @property
     def workflows(self) -> set[str]:
         """The workflows whose folders are being removed."""
         return {*self._unread, *(each.workflow for each in self._removals.values())}
+
+    @property
+    def removals(self) -> list[ObjectRemoval]:
+        """The removals of its pods that are under way."""
+        return [each.objects for each in self._active() if each.objects is not None]
 
     @property
     def scopes(self) -> list[RemovalScope]:
@@ -128,10 +148,7 @@ class FolderRemovals:
         found += unread[:_NAMED]
         if len(unread) > _NAMED:
             found.append(f"and {len(unread) - _NAMED} more records of folders")
-        for objects in (each.objects for each in self._active()):
-            if objects is not None:
-                found += [*([str(objects.failure)] if objects.failure else []), *objects.stuck]
-        return found
+        return found + [said for each in self.removals for said in each.told(time.time())]
 
     def step(
         self, namespace: str, store: str, pools: Mapping[str, Pool], removals: Iterable[ObjectRemoval] = ()
@@ -149,26 +166,26 @@ class FolderRemovals:
                 self._look(each)
         active, now = self._active(), self._clock()
         waiting = [each for each in self._waiting(active) if each.due <= now]
+        places = _AT_ONCE - len(_in_place(active))
         # Folders that were not tried yet go first.
         for each in sorted(waiting, key=lambda one: one.due):
-            if len(active) >= _AT_ONCE:
+            if places <= 0:
                 break
-            if all(each.workflow != one.workflow for one in active):
-                try:
-                    self._make(each, namespace, store, pools)
-                except CoterieError as error:
-                    self._clear(each, str(error))
-                active += [each] if each.active else []
+            try:
+                self._make(each, namespace, store, pools)
+            except CoterieError as error:
+                self._clear(each, str(error))
+            places -= each.active
 
     def _active(self) -> list[FolderRemoval]:
         return [each for each in list(self._removals.values()) if each.active]
 
     def _waiting(self, active: Collection[FolderRemoval]) -> list[FolderRemoval]:
-        """Return the removals that have no pod and may get one; folders of one workflow go one after the other."""
-        if len(active) >= _AT_ONCE:
+        """Return the removals that have no pod and may get one."""
+        if len(_in_place(active)) >= _AT_ONCE:
             return []
-        held = {*self._busy, *(each.scope.workflow for each in active)}
-        return [each for each in list(self._removals.values()) if not each.active and each.scope.workflow not in held]
+        known = list(self._removals.values())
+        return [each for each in known if not each.active and each.scope.workflow not in self._busy]
 
     def _read(self) -> None:
         """Read again the records that could not be read."""
@@ -188,12 +205,34 @@ class FolderRemovals:
         if pool is None:
             self._again(each, "no pool of the backend is known here")
             return
+        if not self._claimed(each, namespace):
+            return
         queue = ManifestContext(namespace, each.workflow, pool, store=store).queue_labels()
         image = pool.workspace.removal_image if pool.workspace is not None else ""
         each.since, each.seen = self._clock(), False
         pod = on_current_nodes(each.record.pod, pool, each.record.platform) if own is not None else each.record.pod
         for _ in create(self._api, removal_objects(pod, queue, image), lambda _: ""):
             pass
+
+    def _claimed(self, each: FolderRemoval, namespace: str) -> bool:
+        """Return whether the claim of a folder exists; a folder whose claim stays away is given up."""
+        _, name, _ = removed_folder(each.record.pod)
+        try:
+            claim = find(self._api, PERSISTENT_VOLUME_CLAIM, name, AnyObject, namespace)
+        except ApiForbidden:
+            return True
+        if claim is not None:
+            each.unclaimed = None
+            if claim.metadata.deletion_timestamp is None:
+                return True
+            self._again(each, f"PersistentVolumeClaim {name} is being deleted")
+            return False
+        each.unclaimed = self._clock() if each.unclaimed is None else each.unclaimed
+        if self._clock() - each.unclaimed < _UNCLAIMED_S:
+            self._again(each, f"PersistentVolumeClaim {name} does not exist")
+        else:
+            self._forget(each)
+        return False
 
     def _look(self, each: FolderRemoval) -> None:
         pod, waited = self._pod(each.record.name), self._clock() - (each.since or 0.0)
@@ -227,15 +266,20 @@ class FolderRemovals:
     def _end(self, each: FolderRemoval, objects: ObjectRemoval) -> None:
         if objects.due > self._clock():
             return
-        gone = self._remover.step(objects, time.time(), self._clock())
-        if not gone or objects.stuck:
+        if not self._remover.step(objects, time.time(), self._clock()):
             return
-        each.objects = None
-        if not each.gone:
-            self._again(each, each.failure)
-            return
-        del self._removals[each.record.name]
-        if all(each.workflow != one.workflow for one in self._removals.values()):
+        if not objects.stuck:
+            each.objects = None
+            if not each.gone:
+                self._again(each, each.failure)
+        if each.gone:
+            self._forget(each)
+
+    def _forget(self, each: FolderRemoval) -> None:
+        """Forget a folder that is gone; what is stuck of its pod is followed further."""
+        if not each.active:
+            del self._removals[each.record.name]
+        if all(one.gone for one in self._removals.values() if one.workflow == each.workflow):
             try:
                 self._records.forget(each.workflow)
             except Unavailable as error:
@@ -244,6 +288,11 @@ class FolderRemovals:
     def _again(self, each: FolderRemoval, failure: str) -> None:
         each.tries += 1
         each.failure, each.due = failure, self._clock() + backoff(each.tries, _FIRST_S, _LONGEST_S)
+
+
+def _in_place(active: Iterable[FolderRemoval]) -> list[FolderRemoval]:
+    """Return the removals that keep others waiting."""
+    return [each for each in active if not each.stuck]
 
 
 def _told(each: FolderRemoval) -> str:
