@@ -39,7 +39,8 @@ SHOWN = {
     "test_without_its_controller_a_compute_domain_is_stuck_and_goes_when_that_is_back",
     "T162": "kai/driver/test_driver.py::test_a_retry_makes_new_objects_with_the_same_place_in_the_gang",
     "T163": "kai/driver/test_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
-    "T164": "kai/driver/test_cleanup.py::test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes",
+    "T164": "kai/driver/test_cleanup.py::"
+    "test_a_held_compute_domain_or_pod_group_is_reported_as_stuck_and_the_workflow_finishes",
     "T165": "kai/driver/test_kills.py::test_a_killed_service_loses_nothing_creates_nothing_twice_and_leaves_nothing",
     "T167": "kai/driver/test_cleanup.py::test_a_channel_left_behind_is_named_with_its_node_until_its_claim_is_gone",
     "T169": "planning/test_nvlink_channels.py::test_tasks_that_share_a_node_take_none_and_the_plan_says_so",
@@ -74,7 +75,7 @@ CLEAN_UP = {
     "deletion goes on past a kind that fails, and is tried again": "kai/driver/test_faults.py::"
     "test_clean_up_goes_on_past_a_kind_that_cannot_be_deleted_and_tries_it_again",
     "what is stuck is told with its age": "kai/driver/test_cleanup.py::"
-    "test_a_held_compute_domain_is_reported_as_stuck_and_the_workflow_finishes",
+    "test_a_held_compute_domain_or_pod_group_is_reported_as_stuck_and_the_workflow_finishes",
     "orphans are swept at the start, and foreign objects left alone": "kai/driver/test_cleanup.py::"
     "test_orphans_are_swept_at_the_start_and_foreign_objects_are_left_alone",
     "a topology is replaced without a gap": "kai/driver/test_driver.py::"

@@ -64,9 +64,14 @@ class Fuse:
             self.burn()
 
         def written(
-            api: Api, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
+            api: Api,
+            call: RequestDescription,
+            params: Mapping[str, str | None] | None = None,
+            body: object = None,
+            *,
+            limit_s: float | None = None,
         ) -> ApiResponse:
-            found = attempt(api, call, params, body)
+            found = attempt(api, call, params, body, limit_s=limit_s)
             if call.verb not in _READS and call.namespace:
                 self.burn()
             return found

@@ -263,11 +263,16 @@ def test_clean_up_goes_on_past_a_kind_that_cannot_be_deleted_and_tries_it_again(
     attempt, shut = Api.attempt, True
 
     def refusing(
-        api: Api, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
+        api: Api,
+        call: RequestDescription,
+        params: Mapping[str, str | None] | None = None,
+        body: object = None,
+        *,
+        limit_s: float | None = None,
     ) -> ApiResponse:
         if shut and call.verb == "delete" and call.kind.name == "ComputeDomain":
             raise failure_of(call, 403, {}, b"")
-        return attempt(api, call, params, body)
+        return attempt(api, call, params, body, limit_s=limit_s)
 
     with serving(lab, settings(tmp_path, nvlink=True)) as here:
         ident = here.submit(workflow("train", PAIR, gpu=8, topology=TOGETHER))

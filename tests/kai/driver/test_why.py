@@ -105,11 +105,16 @@ def test_a_gang_with_a_pod_that_cannot_be_created_waits_for_its_members(
     attempt, shut = Api.attempt, True
 
     def failing(
-        api: Api, call: RequestDescription, params: Mapping[str, str | None] | None = None, body: object = None
+        api: Api,
+        call: RequestDescription,
+        params: Mapping[str, str | None] | None = None,
+        body: object = None,
+        *,
+        limit_s: float | None = None,
     ) -> ApiResponse:
         if shut and call.verb == "post" and call.kind.name == "Pod" and "-b-" in call.name:
             raise failure_of(call, 500, {}, b"")
-        return attempt(api, call, params, body)
+        return attempt(api, call, params, body, limit_s=limit_s)
 
     monkeypatch.setattr(Api, "attempt", failing)
     with serving(lab, settings(tmp_path)) as here:
