@@ -252,15 +252,17 @@ class Lab:
         write_kubeconfig(path, self._url, self.token_for(account, namespace), authority, namespace=namespace)
         return path
 
-    def token_for(self, account: str, namespace: str = "default") -> str:
-        """Return a token of a service account, which is made if need be."""
+    def token_for(self, account: str, namespace: str = "default", bound_to: str = "") -> str:
+        """Return a token of a service account, which is made if need be; or one that goes with a Secret."""
         metadata = {"name": account, "namespace": namespace}
         with suppress(ApiError):
             self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         with suppress(ApiError):
             self.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
+        bound = {"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": bound_to}} if bound_to else {}
+        spec = {"expirationSeconds": 86400, **bound}
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         return str(self.api.request("POST", path, body)["status"]["token"])
 
     def _start(self, built: Mapping[str, Path]) -> None:

@@ -126,7 +126,8 @@ def kind(name: tuple[str, str]) -> ObjectKind:
 # The verbs in rules of a request: an apply may create.
 RULES = {"patch": ("create", "patch"), "post": ("create",)}
 # What a service without trouble does not do: read an object and apply it again after a creation whose answer was lost,
-# look up a pod that no watch shows, delete the queue of a pool that is gone, and ask why somebody has deleted a pod.
+# look up a pod that no watch shows or the claim of a workspace, delete the queue of a pool that is gone, and ask why
+# somebody has deleted a pod.
 SELDOM = {
     *((kind(name).group, kind(name).plural, verb) for name in (*EVERYWHERE, *FOR_TASKS) for verb in ("get", "patch")),
     ("scheduling.run.ai", "queues", "delete"),
@@ -349,9 +350,13 @@ def _settings(folder: Path) -> Settings:
 def test_a_service_in_a_pod_takes_a_rotated_token_and_loses_nothing_meanwhile(
     cluster: Lab, token: Path, tmp_path: Path
 ) -> None:
+    # Deleted, this Secret takes the token along; a client that has read it would use it until then.
+    cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "session", "namespace": OWN}})
+    token.write_text(cluster.token_for("coterie", OWN, bound_to="session"))
     with Service(_settings(tmp_path)) as service:
         cluster.wait(lambda: not service._catalog().unreached, PATIENCE_S, "the cluster is known")
         token.write_text("no-longer-valid")
+        cluster.api.delete("secrets", "session", OWN)
 
         def told() -> str:
             return " | ".join(each.message for each in service._problems.all())
@@ -368,7 +373,7 @@ def test_a_service_in_a_pod_takes_a_rotated_token_and_loses_nothing_meanwhile(
         def refused_or(holds: Callable[[str], bool], ident: str) -> bool:
             return refused() or holds(ident)
 
-        # A client uses the token that it has read for a while, so a workflow may still get its pods.
+        # The API server accepts a token that it knows for some seconds, so a workflow may still get its pods.
         while not refused():
             early = service.submit(Submission(WORKFLOW.encode()))["id"]
             cluster.wait(partial(refused_or, ran, early), PATIENCE_S, "the token is refused")
