@@ -27,9 +27,10 @@ from coterie.kube.apply import apply
 from coterie.kube.delete import delete
 from coterie.kube.errors import ApiForbidden
 from coterie.kube.reads import find
+from coterie.service.driver import board
 from coterie.topology.levels import Level, Topology
 from lab import Lab
-from tests.kai.driver.service_on_kai import OWN, ZONE, add_nodes, serving, settings
+from tests.kai.driver.service_on_kai import OWN, ZONE, KaiService, add_nodes, serving, settings
 from tests.service.running_service import task, workflow
 
 PAIR = {"g": [task("a", "run", "lead: true"), task("b", "run")]}
@@ -50,6 +51,7 @@ def test_a_held_compute_domain_or_pod_group_is_reported_as_stuck_and_the_workflo
     with serving(nvl, settings(tmp_path, nvlink=True)) as here:
         ident = here.submit(workflow("train", PAIR, gpu=8))
         here.running(ident, 2)
+        before = _claims(here, ident)
         names = {}
         for kind in ("podgroups.scheduling.run.ai", "computedomains"):
             (found,) = nvl.objects(kind, selector=OWN)
@@ -69,12 +71,28 @@ def test_a_held_compute_domain_or_pod_group_is_reported_as_stuck_and_the_workflo
         assert set(here.left()) == set(names)
         here.service.retry(ident)
         here.running(ident, 2)
+        # The same claims, of a ComputeDomain of its own.
+        after = _claims(here, ident)
+        assert {task: one.keys() for task, one in after.items()} == {task: one.keys() for task, one in before.items()}
+        templates = [{name for one in found.values() for name in one.values()} for found in (before, after)]
+        assert [len(each) for each in templates] == [1, 1]
+        assert templates[0].isdisjoint(templates[1])
         for kind, name in names.items():
             nvl.api.patch(kind, name, {"metadata": {"finalizers": None}}, "default")
         nvl.wait(lambda: "stuck" not in here.problems(), 60, "nothing is stuck")
         here.end(ident, "a")
         assert here.finished(ident) == "COMPLETED"
         assert here.left() == {}
+
+
+def _claims(here: KaiService, ident: str) -> dict[str, dict[str, str]]:
+    """Return the claims of the tasks of a workflow, and the templates of which they are made."""
+    return {
+        pod["metadata"]["labels"]["coterie.dev/task"]: {
+            one["name"]: one["resourceClaimTemplateName"] for one in pod["spec"]["resourceClaims"]
+        }
+        for pod in here.pods(ident)
+    }
 
 
 def test_a_channel_left_behind_is_named_with_its_node_until_its_claim_is_gone(
@@ -101,7 +119,10 @@ def test_a_channel_left_behind_is_named_with_its_node_until_its_claim_is_gone(
         nvl.wait(lambda: words not in here.problems(), 30, "the channel is free")
 
 
-def test_orphans_are_swept_at_the_start_and_foreign_objects_are_left_alone(nvl: Lab, tmp_path: Path) -> None:
+def test_orphans_are_swept_at_the_start_and_later_and_foreign_objects_are_left_alone(
+    nvl: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board, "_AGAIN_S", 1.0)
     found = settings(tmp_path)
     with serving(nvl, found) as here:
         ident = here.submit(workflow("train", PAIR, gpu=1))
@@ -117,6 +138,9 @@ def test_orphans_are_swept_at_the_start_and_foreign_objects_are_left_alone(nvl: 
         gone = "podgroups.scheduling.run.ai"
         nvl.wait(lambda: nvl.get(gone, "orphan") is None, 60, "the orphan is gone")
         nvl.wait(lambda: "ConfigMap somebodys" in here.problems(), 60, "the foreign object is reported")
+        # And from time to time, for as long as the service runs.
+        _own(nvl, _renamed(group, "later", **{"coterie.dev/workflow": "forgotten-2"}))
+        nvl.wait(lambda: nvl.get(gone, "later") is None, 60, "the later orphan is gone")
         here.end(ident, "a")
         assert here.finished(ident) == "COMPLETED"
         assert here.left() == {"configmaps": ["of-another-store", "somebodys"]}
