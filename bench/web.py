@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from bisect import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from playwright.sync_api import Browser, CDPSession, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from bench.served import OPEN, Served, served, submission, until
 from bench.timing import say
@@ -74,7 +74,23 @@ _FOLLOW = """() => {
   }
   for (const kind of ['wheel', 'pointermove']) document.body.addEventListener(kind, move, { passive: false })
 }"""
-_TRACED = ("devtools.timeline", "disabled-by-default-devtools.timeline", "disabled-by-default-devtools.timeline.frame")
+_TRACED = (
+    "devtools.timeline",
+    "disabled-by-default-devtools.timeline",
+    "disabled-by-default-devtools.timeline.frame",
+    "cc",
+    "benchmark",
+)
+
+# Chromium makes these gestures itself, with an event in every frame; events that are sent from outside come late.
+Way = dict[str, str | int]
+_PAN: list[Way] = [
+    {"gestureSourceType": "touch", "xDistance": way * 400, "yDistance": way * 250, "speed": 600} for way in (-1, 1)
+]
+_ZOOM: list[Way] = [{"gestureSourceType": "mouse", "yDistance": way * 900, "speed": 900} for way in (1, -1)]
+REPEATS = 3
+# A page that was just brought to the front is drawn anew first.
+_SETTLED_S = 1.0
 
 # Hands changes to the page as fast as it draws them: each gives nodes to another workflow, or frees them.
 _REPLAY = """async ([count, nodes]) => {
@@ -93,9 +109,11 @@ HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """The frames of a gesture: the time between two, and the processor time of the page's main thread for one."""
+    """The frames of a gesture: shown and dropped, the time between two, and the processor time of the main thread."""
 
     frames: int
+    per_second: float
+    dropped: int
     interval_median_ms: float
     interval_p95_ms: float
     main_thread_median_ms: float
@@ -107,6 +125,8 @@ class PageSpeed:
     """The measurements: times in milliseconds, memory in MiB, and processor time as a share of one core."""
 
     nodes: int
+    map_answer_mib: float
+    map_answer_gzip_mib: float
     script_gzip_kb: float
     first_picture_best_ms: float
     first_picture_median_ms: float
@@ -117,6 +137,8 @@ class PageSpeed:
     zoom: Frames
     empty_pan: Frames
     empty_zoom: Frames
+    pan_share: float
+    zoom_share: float
     heap_mib: float
     heap_after_hour_mib: float
     idle_cpu: float
@@ -140,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(service: Served, files: PageFiles, options: argparse.Namespace) -> PageSpeed:
     """Take all measurements in sequence."""
+    answer = httpx2.get(f"{service.url}/api/v1/pools/{OPEN}/nodes", timeout=_PATIENCE_MS / 1000).content
     (script,) = [content for kind, content in files.assets.values() if kind.startswith("text/javascript")]
     with _chromium() as browser:
         say(f"{options.nodes:,} nodes: first picture")
@@ -152,7 +175,9 @@ def measure(service: Served, files: PageFiles, options: argparse.Namespace) -> P
         empty = browser.new_page(viewport=VIEWPORT)
         empty.set_content(_EMPTY)
         empty.evaluate(_FOLLOW)
-        gestures = [_frames(browser, each, act) for each in (page, empty) for act in (_pan, _zoom)]
+        pan, empty_pan, zoom, empty_zoom = (
+            _frames(browser, each, ways) for ways in (_PAN, _ZOOM) for each in (page, empty)
+        )
         empty.close()
         page.get_by_role("button", name="Show all").click()
         say(f"changes for {options.seconds:.0f} s")
@@ -167,9 +192,10 @@ def measure(service: Served, files: PageFiles, options: argparse.Namespace) -> P
     say(f"{WATCHERS} pages watch")
     idle = _busy(service, 0, options.seconds / 2)
     watched = _busy(service, WATCHERS, options.seconds / 2)
-    pan, zoom, empty_pan, empty_zoom = gestures
     return PageSpeed(
         nodes=options.nodes,
+        map_answer_mib=round(len(answer) / 2**20, 2),
+        map_answer_gzip_mib=round(len(gzip.compress(answer)) / 2**20, 2),
         script_gzip_kb=round(len(gzip.compress(script)) / 1024, 1),
         first_picture_best_ms=round(min(first), 1),
         first_picture_median_ms=round(statistics.median(first), 1),
@@ -180,6 +206,8 @@ def measure(service: Served, files: PageFiles, options: argparse.Namespace) -> P
         zoom=zoom,
         empty_pan=empty_pan,
         empty_zoom=empty_zoom,
+        pan_share=round(pan.per_second / empty_pan.per_second, 3),
+        zoom_share=round(zoom.per_second / empty_zoom.per_second, 3),
         heap_mib=round(before, 2),
         heap_after_hour_mib=round(after, 2),
         idle_cpu=round(idle, 2),
@@ -208,20 +236,56 @@ def _opened(browser: Browser, service: Served) -> Page:
     return page
 
 
-def _frames(browser: Browser, page: Page, act: Callable[[CDPSession], None]) -> Frames:
-    """Return the frames that Chromium's own trace has while something is done."""
+def _frames(browser: Browser, page: Page, ways: Sequence[Way]) -> Frames:
+    """Return the frames that Chromium's own trace has while a gesture is made in each way in turn.
+
+    Only the time from the first to the last input event counts; nothing is left out in it.
+    """
     page.bring_to_front()
     session = page.context.new_cdp_session(page)
-    browser.start_tracing(page=page, categories=list(_TRACED))
-    act(session)
-    trace = json.loads(browser.stop_tracing())
+    time.sleep(_SETTLED_S)
+    shown, lost, seconds = 0, 0, 0.0
+    gaps: list[float] = []
+    busy: list[float] = []
+    for way in ways * REPEATS:
+        browser.start_tracing(page=page, categories=list(_TRACED))
+        session.send("Input.synthesizeScrollGesture", {"x": 640, "y": 460, "preventFling": True, **way})
+        trace = json.loads(browser.stop_tracing())
+        events = trace["traceEvents"] if isinstance(trace, dict) else trace
+        start, end = _gesture(events)
+        presented, dropped = _reported(events, start, end)
+        drawn = sorted(each["ts"] for each in events if each.get("name") == "DrawFrame" and start <= each["ts"] <= end)
+        shown, lost, seconds = shown + presented, lost + dropped, seconds + (end - start) / 1e6
+        gaps += [(later - earlier) / 1000 for earlier, later in pairwise(drawn)]
+        busy += _main_thread(events, drawn)
     session.detach()
-    events = trace["traceEvents"] if isinstance(trace, dict) else trace
-    drawn = sorted(event["ts"] for event in events if event.get("name") == "DrawFrame")
-    gaps = [(later - earlier) / 1000 for earlier, later in pairwise(drawn)]
-    busy = _main_thread(events, drawn)
     figures = (statistics.median(gaps), _p95(gaps), statistics.median(busy), _p95(busy))
-    return Frames(len(drawn), *(round(each, 2) for each in figures))
+    return Frames(shown, round(shown / seconds, 1), lost, *(round(each, 2) for each in figures))
+
+
+def _gesture(events: Sequence[dict[str, Any]]) -> tuple[int, int]:
+    """Return the times of the first and the last input event that the page got."""
+    kinds = {"pointermove", "wheel"}
+    inputs = [
+        each["ts"] for each in events if each.get("name") == "EventDispatch" and each["args"]["data"]["type"] in kinds
+    ]
+    return min(inputs), max(inputs)
+
+
+def _reported(events: Sequence[dict[str, Any]], start: int, end: int) -> tuple[int, int]:
+    """Return how many of the wanted frames of the page were presented in a time, and how many dropped.
+
+    A frame whose later part was dropped counts as dropped, even where its earlier part was presented.
+    """
+    pages = {each["pid"] for each in events if each.get("name") == "EventDispatch"}
+    states: dict[int, set[str]] = {}
+    for each in events:
+        report = each.get("args", {}).get("frame_reporter")
+        if report and each["name"] == "PipelineReporter" and each["pid"] in pages and start <= each["ts"] <= end:
+            states.setdefault(report["frame_sequence"], set()).add(report["state"])
+    lost = sum("STATE_DROPPED" in found for found in states.values())
+    idle = sum(found == {"STATE_NO_UPDATE_DESIRED"} for found in states.values())
+    return len(states) - lost - idle, lost
 
 
 def _main_thread(events: Sequence[dict[str, Any]], drawn: Sequence[int]) -> list[float]:
@@ -239,21 +303,6 @@ def _main_thread(events: Sequence[dict[str, Any]], drawn: Sequence[int]) -> list
         if 0 <= frame < len(spent):
             spent[frame] += took
     return spent
-
-
-# Chromium makes these gestures itself, with an event in every frame; events that are sent from outside come late.
-def _pan(session: CDPSession) -> None:
-    for way in (-1, 1):
-        _scroll(session, gestureSourceType="touch", xDistance=way * 400, yDistance=way * 250, speed=600)
-
-
-def _zoom(session: CDPSession) -> None:
-    for way in (1, -1):
-        _scroll(session, gestureSourceType="mouse", yDistance=way * 900, speed=900)
-
-
-def _scroll(session: CDPSession, **gesture: str | int) -> None:
-    session.send("Input.synthesizeScrollGesture", {"x": 640, "y": 460, "preventFling": True, **gesture})
 
 
 def _run_gangs(client: httpx2.Client, seconds: float) -> None:
