@@ -18,6 +18,7 @@ import httpx2
 
 GPUS = 8
 PER_RACK = 16
+MOST_PODS = 26_000
 # Most gangs run in OPEN; in SHUT, which may use no GPU, they wait for ever and start no process.
 OPEN, SHUT = "open", "shut"
 # How long a service may take to answer for the first time, and to end.
@@ -135,13 +136,17 @@ def _blocks(nodes: int) -> tuple[int, int]:
 
 
 def _pods(nodes: int) -> str:
-    """Return the pods of jobs that hold two thirds of all nodes, each in some neighbouring racks of a block."""
+    """Return the pods of jobs that hold two thirds of all nodes, each in some neighbouring racks of a block.
+
+    In a very large pool they hold fewer: a cluster file may have only so many values.
+    """
     blocks, racks = _blocks(nodes)
+    held = min(2 * min(nodes, PER_RACK) // 3, MOST_PODS // (blocks * racks))
     return "pods:\n" + "".join(
         f"- {{owner: job-{block}-{rack // 6}, node: block{block + 1}-rack{rack + 1}-n{node}, gpu: {GPUS}}}\n"
         for block in range(blocks)
         for rack in range(racks)
-        for node in range(1, 1 + 2 * min(nodes, PER_RACK) // 3)
+        for node in range(1, 1 + held)
     )
 
 

@@ -167,6 +167,11 @@ class PageService:
         self._process.stdout.close()
         self._process = None
 
+    def replace(self, name: str, text: str) -> None:
+        """Give a file of the service another text; it is never read half-written."""
+        (self.folder / f".{name}").write_text(text, encoding="utf-8")
+        (self.folder / f".{name}").replace(self.folder / name)
+
     def ask(self, method: str, path: str, **more: Any) -> Any:
         """Return the JSON that a request is answered with."""
         headers = {"authorization": f"Bearer {self.token}"} if self.token else {}

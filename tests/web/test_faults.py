@@ -54,10 +54,17 @@ def test_a_pool_without_nodes_says_what_to_look_at(odd: PageService, visit: Open
     assert seen.errors == []
 
 
-def test_a_pool_whose_nodes_are_not_known_to_the_service_says_why(odd: PageService, visit: Open) -> None:
+def test_a_pool_whose_nodes_are_not_known_to_the_service_says_why_and_is_live_once_they_are(
+    odd: PageService, visit: Open
+) -> None:
     seen = visit(f"{odd.url}/map?pool=unseen")
     expect(seen.page.get_by_role("alert")).to_contain_text('backend "filed" has a cluster file and no context')
     expect(seen.page.get_by_role("status").filter(has_text="■ not live: the nodes are not known")).to_be_visible()
+    config = (odd.folder / "coterie.yaml").read_text(encoding="utf-8")
+    odd.replace("coterie.yaml", config.replace("backend: filed", "backend: lab"))
+    expect(seen.page.get_by_role("status").filter(has_text="● live")).to_be_visible()
+    expect(seen.page.get_by_role("alert")).to_have_count(0)
+    expect(seen.page.locator(".node").first).to_be_visible()
     expect(seen.page.locator("main")).not_to_contain_text("Loading")
     assert seen.errors == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -136,3 +137,31 @@ def test_a_template_is_shown_as_it_was_written_and_as_it_was_rendered(served: Pa
     expect(page.locator("pre")).to_contain_text("sleep 601")
     expect(visit(page.url).page.locator("pre")).to_contain_text("sleep 601")
     served.cancel(ident)
+
+
+RACKS = """
+topology_keys:
+- {{key: zone, label: topology.kubernetes.io/zone}}
+- {{key: rack, label: topology.kubernetes.io/rack}}
+nodes:
+- {{name: n1, domains: {{zone: west, rack: r1}}, labels: {{kind: racks}}, gpu: 4, cpu: 32}}
+- {{name: n2, domains: {{zone: west, rack: {second}}}, labels: {{kind: racks}}, gpu: 4, cpu: 32}}
+"""
+
+
+@pytest.mark.usefixtures("built_page")
+def test_a_constraint_that_a_relabelled_node_violates_is_marked_with_the_domains_of_its_tasks(
+    tmp_path: Path, visit: Open
+) -> None:
+    with PageService(tmp_path, cluster=RACKS.format(second="r1")) as served:
+        ident = served.run(gang("pair", 2))
+        page = visit(f"{served.url}/workflows/{ident}").page
+        expect(page.get_by_text("✓ held")).to_be_visible()
+        served.replace("cluster.yaml", RACKS.format(second="r9"))
+        broken = page.get_by_role("listitem").filter(has_text="✗ violated").last
+        expect(broken).to_contain_text("required rack")
+        expect(broken).to_contain_text("r1")
+        expect(broken).to_contain_text("r9")
+        page.goto(f"{served.url}/map?pool=training&workflow={ident}&group=gang")
+        expect(page.get_by_label("Selection").get_by_text("required rack: violated")).to_have_count(1)
+        expect(page.locator(".domain rect.violated")).to_have_count(2)

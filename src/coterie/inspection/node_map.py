@@ -31,7 +31,10 @@ class HeldGpus:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """The part of a node that changes while it runs; `channel` says that its NVLink channel is taken."""
+    """The part of a node that changes while it runs; `channel` says that its NVLink channel is taken.
+
+    `gpus` are those that it has; an overfull node's pods hold more.
+    """
 
     gpus: int
     status: str
@@ -119,8 +122,7 @@ def _states(domains: Domains) -> tuple[NodeState, ...]:
         channel = node in channels
         if node in held:
             mine = tuple(sorted(held[node], key=lambda each: (each.owner, each.group, each.task)))
-            used = sum(each.gpus for each in mine)
-            found.append(NodeState(max(offered[node], used), status, channel, mine))
+            found.append(NodeState(offered[node], status, channel, mine))
             continue
         key = (offered[node], status, channel)
         if (state := idle.get(key)) is None:

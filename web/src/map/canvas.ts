@@ -13,10 +13,10 @@ import {
   type Rect,
   runs,
 } from './layout'
-import type { Domain, MapNode } from './model'
+import { type Domain, type MapNode, overfull, signOf } from './model'
 import { type Palette, type Paint } from './palette'
 import type { View } from './view.svelte'
-import { headline, signOf } from './words'
+import { headline, labelOf } from './words'
 
 /** The size of a title, and the least size at which it can be read. */
 const TITLE = 12.5
@@ -201,10 +201,15 @@ function* drawSigns(context: CanvasRenderingContext2D, drawing: Drawing, frame: 
     if (!fits(box) || !meets(box, frame)) continue
     if (++count % STEP === 0) yield
     const point = 1 / scale
-    const { name, used } = signOf(box, box.width * scale >= 74)
-    context.font = `650 ${11.5 * point}px system-ui, sans-serif`
-    const width = Math.min(box.width - 6 * point, context.measureText(name).width + 10 * point)
+    const { name, used } = labelOf(box, box.width * scale >= 74)
     const tall = box.height * scale >= 52 && box.width * scale >= 74
+    const fonts = { name: `650 ${11.5 * point}px system-ui, sans-serif`, used: `${10.5 * point}px system-ui, sans-serif` }
+    const widthOf = (text: string, font: string) => {
+      context.font = font
+      return context.measureText(text).width
+    }
+    const words = Math.max(tall ? widthOf(used, fonts.used) : 0, widthOf(name, fonts.name))
+    const width = Math.min(box.width - 6 * point, words + 10 * point)
     context.globalAlpha = focus.box(box) ? 0.92 : 0.5
     context.fillStyle = colours.panel
     context.fillRect(box.x + 3 * point, box.y + 3 * point, width, (tall ? 32 : 18) * point)
@@ -213,10 +218,12 @@ function* drawSigns(context: CanvasRenderingContext2D, drawing: Drawing, frame: 
     context.fillText(name, box.x + 8 * point, box.y + 16 * point, width - 10 * point)
     if (!tall) continue
     context.fillStyle = colours.faint
-    context.font = `${10.5 * point}px system-ui, sans-serif`
+    context.font = fonts.used
     context.fillText(used, box.x + 8 * point, box.y + 29 * point, width - 10 * point)
   }
 }
+
+const MARKS = { held: 'good', missed: 'warn', unobservable: 'warn', violated: 'bad' } as const
 
 function drawDomain(context: CanvasRenderingContext2D, drawing: Drawing, box: DomainBox, detail: Detail): void {
   const { layout, shown: view, focus, colours } = drawing
@@ -225,7 +232,7 @@ function drawDomain(context: CanvasRenderingContext2D, drawing: Drawing, box: Do
   const mark = box.lacks ? undefined : focus.outlines.get(domain.index)
   context.globalAlpha = focus.box(box) ? 1 : 0.35
   context.fillStyle = domain.level % 2 ? colours.inset : colours.panel
-  context.strokeStyle = mark ? (mark.outcome === 'held' ? colours.good : colours.bad) : colours.line
+  context.strokeStyle = mark ? colours[MARKS[mark.outcome]] : colours.line
   // The borders of coarse domains stay visible where all of them are small.
   const border = detail === 'gpus' ? 1 : Math.max(1, layout.tiers.length - domain.level)
   context.lineWidth = (mark ? 3 : border) / view.scale
@@ -233,7 +240,7 @@ function drawDomain(context: CanvasRenderingContext2D, drawing: Drawing, box: Do
   context.fillRect(box.x, box.y, box.width, box.height)
   if (leaf && detail === 'domains' && domain.gpus) {
     // A bar from below: what is used of the domain.
-    const part = domain.used / domain.gpus
+    const part = Math.min(1, domain.used / domain.gpus)
     context.fillStyle = colours.free
     context.fillRect(box.x, box.y, box.width, box.height)
     context.fillStyle = colours.accent
@@ -269,6 +276,11 @@ function alphaOf(drawing: Drawing, node: MapNode): number {
   return drawing.focus.active && !drawing.focus.node(node, 0) ? 0.2 : 1
 }
 
+function edgeOf({ colours }: Drawing, node: MapNode): string {
+  if (node.status === 'cordoned') return colours.warn
+  return node.status === 'not_ready' || overfull(node) ? colours.bad : colours.line
+}
+
 /** A node as one square, filled by the share of each of its holders. */
 function drawNode(context: CanvasRenderingContext2D, drawing: Drawing, box: NodeBox): void {
   const { palette, colours, cursor, focus } = drawing
@@ -278,10 +290,15 @@ function drawNode(context: CanvasRenderingContext2D, drawing: Drawing, box: Node
   context.fillRect(box.x, box.y, box.width, box.height)
   let left = box.x
   for (const each of node.held) {
-    const width = (box.width * each.gpus) / Math.max(1, node.gpus)
+    const width = (box.width * each.gpus) / Math.max(1, node.gpus, node.used)
     context.fillStyle = filled(context, palette.of(each.owner))
     context.fillRect(left, box.y, width, box.height)
     left += width
+  }
+  if (overfull(node)) {
+    context.strokeStyle = colours.bad
+    context.lineWidth = 4
+    context.strokeRect(box.x + 2, box.y + 2, box.width - 4, box.height - 4)
   }
   if (cursor === node.index || focus.chosen === node.name || focus.ghosts.has(node.name)) frameOf(context, drawing, box)
 }
@@ -292,7 +309,7 @@ function drawGpus(context: CanvasRenderingContext2D, drawing: Drawing, box: Node
   const alpha = alphaOf(drawing, node)
   context.globalAlpha = alpha
   context.fillStyle = colours.panel
-  context.strokeStyle = node.status === 'ready' ? colours.line : node.status === 'cordoned' ? colours.warn : colours.bad
+  context.strokeStyle = edgeOf(drawing, node)
   context.lineWidth = 1
   context.fillRect(box.x, box.y, box.width, box.height)
   context.strokeRect(box.x, box.y, box.width, box.height)
@@ -300,8 +317,7 @@ function drawGpus(context: CanvasRenderingContext2D, drawing: Drawing, box: Node
     context.font = '10px system-ui, sans-serif'
     context.textAlign = 'left'
     context.fillStyle = colours.faint
-    const sign = node.status === 'cordoned' ? ' !' : node.status === 'not_ready' ? ' *' : node.channel ? ' ◆' : ''
-    context.fillText(node.short + sign, box.x + 4, box.y + 11, box.width - 8)
+    context.fillText(`${node.short} ${signOf(node)}`, box.x + 4, box.y + 11, box.width - 8)
   }
   for (const run of runs(box)) {
     const holder = node.held[run.holder]

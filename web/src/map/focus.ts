@@ -1,10 +1,10 @@
 // The part of the map that is looked at: a gang, a search, the domains of constraints, and where a plan would place.
-import type { NodeHolder } from '../api/types'
+import type { Audited, NodeHolder } from '../api/types'
 import type { DomainBox } from './layout'
-import { type Gang, holds, type MapModel, type MapNode } from './model'
+import { conditions, type Gang, holds, type MapModel, type MapNode } from './model'
 
 export interface Outline {
-  outcome: string
+  outcome: Audited['outcome']
   words: string
 }
 
@@ -56,7 +56,5 @@ export class Focus {
 }
 
 function texts(node: MapNode): string[] {
-  const status = { ready: '', cordoned: 'cordoned', not_ready: 'not ready' }[node.status]
-  const channel = node.channel ? 'NVLink channel taken' : ''
-  return [node.name, node.short, status, channel, ...node.home.path, ...node.held.flatMap((each) => [each.owner, each.task])]
+  return [node.name, node.short, ...conditions(node), ...node.home.path, ...node.held.flatMap((each) => [each.owner, each.task])]
 }

@@ -193,7 +193,8 @@ export interface Run {
 export function runs(box: NodeBox): Run[] {
   const { node, cell } = box
   const shown = Math.max(1, Math.min(node.gpus, MOST_CELLS))
-  const scale = node.gpus > MOST_CELLS ? shown / node.gpus : 1
+  // All holders of an overfull node share the GPUs that it has.
+  const scale = Math.min(1, shown / Math.max(node.gpus, node.used))
   const found: Run[] = []
   let at = 0
   let total = 0

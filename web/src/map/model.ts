@@ -120,7 +120,7 @@ export class MapModel {
     let used = 0
     for (const each of node.held) used += each.gpus
     node.used = used
-    node.free = node.status === 'ready' ? node.gpus - node.used : 0
+    node.free = node.status === 'ready' ? Math.max(0, node.gpus - node.used) : 0
   }
 
   #add(node: MapNode, sign: 1 | -1): void {
@@ -162,13 +162,32 @@ export function holds(gang: Gang, holder: NodeHolder): boolean {
   return holder.owner === gang.owner && (gang.group === null || holder.group === gang.group)
 }
 
+/** Whether pods hold more GPUs than a node has, as on one that has lost some. */
+export function overfull(node: MapNode): boolean {
+  return node.used > node.gpus
+}
+
+/** What distinguishes a node from most others, in words. */
+export function conditions(node: MapNode): string[] {
+  return [
+    ...(node.status === 'ready' ? [] : [node.status === 'cordoned' ? 'cordoned' : 'not ready']),
+    ...(overfull(node) ? ['overfull'] : []),
+    ...(node.channel ? ['NVLink channel taken'] : []),
+  ]
+}
+
+/** The sign of the most important of these; the same as on the map of the command line. */
+export function signOf(node: MapNode): string {
+  if (node.status !== 'ready') return node.status === 'cordoned' ? '!' : '*'
+  return overfull(node) ? '^' : node.channel ? '◆' : ''
+}
+
 /** What a screen reader says about a node. */
 export function described(node: MapNode): string {
   const where = node.home.index < 0 ? 'in no domain' : node.home.path.join(' / ')
-  const status = { ready: '', cordoned: ', cordoned', not_ready: ', not ready' }[node.status]
-  const channel = node.channel ? ', NVLink channel taken' : ''
   const tasks = node.held.map((each) => `${title(each)} ${each.gpus}`).join(', ')
-  return `node ${node.name}, ${where}${status}${channel}, ${node.used} of ${node.gpus} GPUs used${tasks ? `: ${tasks}` : ''}`
+  const words = [`node ${node.name}`, where, ...conditions(node), `${node.used} of ${node.gpus} GPUs used`]
+  return `${words.join(', ')}${tasks ? `: ${tasks}` : ''}`
 }
 
 export function title(holder: NodeHolder): string {

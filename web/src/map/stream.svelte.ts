@@ -7,6 +7,8 @@ import { session } from '../session.svelte'
 export type StreamState = 'connecting' | 'live' | 'broken' | 'ended'
 
 const RETRY_MS = 2000
+/** The longest time between two tries after the service has refused to show the nodes. */
+const MOST_RETRY_MS = 60_000
 
 export class MapStream {
   state = $state<StreamState>('connecting')
@@ -19,6 +21,7 @@ export class MapStream {
   #source: EventSource | null = null
   #last = ''
   #timer: ReturnType<typeof setTimeout> | undefined
+  #pause = RETRY_MS
 
   constructor(
     readonly pool: string,
@@ -38,10 +41,14 @@ export class MapStream {
     const source = new EventSource(address(`pools/${segment(this.pool)}/nodes`, { follow: true, after: this.#last }))
     this.#source = source
     source.onopen = () => {
-      this.state = 'live'
+      // What was refused may be refused again in a moment.
+      if (!this.error) this.state = 'live'
       this.unreachable = ''
     }
     source.addEventListener('map', (event) => {
+      this.state = 'live'
+      this.error = null
+      this.#pause = RETRY_MS
       this.#last = event.lastEventId
       this.whole(JSON.parse(event.data as string) as NodeMap)
     })
@@ -59,6 +66,7 @@ export class MapStream {
       this.error = error ?? null
       this.state = 'ended'
       if (this.reason === 'unauthorized') session.ended()
+      if (this.error) this.#later()
     })
     source.onerror = () => {
       this.state = 'broken'
@@ -66,6 +74,13 @@ export class MapStream {
       this.close()
       void this.#again()
     }
+  }
+
+  /** Ask for all nodes again, after an ever longer while: whoever corrects the pool need not reload the page. */
+  #later(): void {
+    this.#last = ''
+    this.#timer = setTimeout(() => this.#open(), this.#pause)
+    this.#pause = Math.min(MOST_RETRY_MS, 2 * this.#pause)
   }
 
   /** Open the stream again in a while, unless there is no such pool: an event source does not say why it failed. */
