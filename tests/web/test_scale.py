@@ -76,6 +76,7 @@ def test_a_large_fleet_is_drawn_and_its_nodes_are_chosen_by_keys_and_mouse(
 def test_a_filter_finds_a_node_of_a_large_fleet(tmp_path: Path, visit: Open) -> None:
     page = opened(tmp_path, visit, 10_240, "view=table&filter=z3s2r7-n120").page
     expect(page.get_by_role("button", name="z3s2r7-n120", exact=True)).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="1 node found")).to_be_visible()
     expect(page.get_by_role("row")).to_have_count(5)  # the head, a zone, a spine, a rack, the node
 
 
@@ -191,7 +192,7 @@ def test_a_hidden_page_takes_any_number_of_changes(tmp_path: Path, visit: Open) 
         page.evaluate("hide()")
         # More than a browser takes as the arguments of a function.
         page.evaluate(CHANGE, 200_000)
-        expect(page.get_by_text("1,024 nodes · 0/8192 GPUs used")).to_be_visible()
+        expect(page.get_by_text("1,024 nodes · 0/8,192 GPUs used")).to_be_visible()
         page.evaluate(CHANGE, 1)
         page.evaluate("unhide()")
         eventually(lambda: page.evaluate(COLOURS) > 1, "the map is drawn")

@@ -119,6 +119,8 @@ def test_a_waiting_gang_says_why_and_shows_a_way_out_on_the_map(served: PageServ
 
 def test_a_workflow_that_fails_can_be_run_again(served: PageService, visit: Open) -> None:
     ident = served.submit(workflow("fails", {"g": [task("t", "exit 3")]}, gpu=1))
+    listed = visit(f"{served.url}/workflows?name=fails").page
+    expect(listed.get_by_role("row").filter(has_text=ident)).to_contain_text("exit code 3")
     served.until(ident, lambda found: bool(found["finished"]))
     page = visit(f"{served.url}/workflows/{ident}?tab=tasks").page
     page.get_by_role("button", name="Retry …").click()

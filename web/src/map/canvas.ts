@@ -186,6 +186,15 @@ function* drawPart(
   }
   context.globalAlpha = 1
   yield* drawSigns(context, drawing, frame)
+  if (detail === 'domains' && drawing.focus.active) frameFinest(context, drawing, frame, domains)
+}
+
+/** Frame the finest domains that are looked at: where they are only a few pixels wide, dimming the rest is not enough. */
+function frameFinest(context: CanvasRenderingContext2D, drawing: Drawing, frame: Rect, domains: readonly DomainBox[]): void {
+  for (const box of domains) {
+    const finest = box.lacks || !box.domain.domains.length
+    if (finest && drawing.focus.box(box) && meets(box, frame)) frameOf(context, drawing, box)
+  }
 }
 
 /** Names of the finest domains that are large enough for one, where the titles of all are too small to read. */

@@ -10,6 +10,8 @@ export interface Outline {
 
 export class Focus {
   readonly domains = new Set<number>()
+  /** The number of nodes that are looked at. */
+  readonly found: number = 0
   /** The domains with nodes in it that are in no finer one. */
   readonly #homes = new Set<number>()
   readonly #needle: string
@@ -29,6 +31,7 @@ export class Focus {
     if (this.active) {
       for (const node of model.nodes) {
         if (!this.node(node, tick)) continue
+        this.found += 1
         this.#homes.add(node.home.index)
         for (let at: typeof node.home | null = node.home; at; at = at.parent) this.domains.add(at.index)
       }
