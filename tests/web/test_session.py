@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from playwright.sync_api import expect
 
+from tests.web.barriers import serious
 from tests.web.conftest import PATIENCE_MS, Visit
 from tests.web.page_service import PageService, gang
 
@@ -42,6 +43,7 @@ def test_a_token_signs_in_and_no_script_can_read_it(guarded: PageService, visit:
     page.get_by_label("Token").fill("coterie_wrong")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_contain_text("the token is not valid")
+    assert serious(page) == []
     page.get_by_label("Token").fill(guarded.token)
     page.get_by_role("button", name="Sign in").click()
     page.locator(".node").first.wait_for()
