@@ -236,7 +236,7 @@ def _opened(browser: Browser, service: Served) -> Page:
     return page
 
 
-def _frames(browser: Browser, page: Page, ways: Sequence[Way]) -> Frames:
+def _frames(browser: Browser, page: Page, ways: list[Way]) -> Frames:
     """Return the frames that Chromium's own trace has while a gesture is made in each way in turn.
 
     Only the time from the first to the last input event counts; nothing is left out in it.
@@ -253,7 +253,7 @@ def _frames(browser: Browser, page: Page, ways: Sequence[Way]) -> Frames:
         trace = json.loads(browser.stop_tracing())
         events = trace["traceEvents"] if isinstance(trace, dict) else trace
         start, end = _gesture(events)
-        presented, dropped = _reported(events, start, end)
+        presented, dropped = reported_frames(events, start, end)
         drawn = sorted(each["ts"] for each in events if each.get("name") == "DrawFrame" and start <= each["ts"] <= end)
         shown, lost, seconds = shown + presented, lost + dropped, seconds + (end - start) / 1e6
         gaps += [(later - earlier) / 1000 for earlier, later in pairwise(drawn)]
@@ -272,7 +272,7 @@ def _gesture(events: Sequence[dict[str, Any]]) -> tuple[int, int]:
     return min(inputs), max(inputs)
 
 
-def _reported(events: Sequence[dict[str, Any]], start: int, end: int) -> tuple[int, int]:
+def reported_frames(events: Sequence[dict[str, Any]], start: int, end: int) -> tuple[int, int]:
     """Return how many of the wanted frames of the page were presented in a time, and how many dropped.
 
     A frame whose later part was dropped counts as dropped, even where its earlier part was presented.
