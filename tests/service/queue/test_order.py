@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from coterie.config.configuration import GpuQuota
 from coterie.gang.tree import Shape
+from coterie.service.queue.cycle import QueuedGang
 from coterie.service.queue.holdings import Key
-from coterie.service.queue.order import OrderInputs, in_order
-from coterie.service.queue.queue import PlacedGang, Queue
+from coterie.service.queue.order import EqualGangs, OrderInputs, in_order, shared_order
+from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry
 from coterie.service.queue.ranking import Ranking
 from coterie.topology.cluster import GPU
 from tests.random_examples import examples
@@ -166,23 +167,56 @@ def test_everybody_has_one_turn_and_pools_do_not_change_the_order_inside_one(
         assert [key for key in found if key[0] == name] == order(inside)
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.none() | TURNS), max_size=30))
+def queued(number: int, turn: OrderInputs, kind: int) -> QueuedGang:
+    """Return a gang of a workflow of its own, with given inputs of its order."""
+    entry_ = QueueEntry((f"w{number}", "g", 1), replace(POOL, name=turn.pool), gang(1), turn.priority, 0, number)
+    return QueuedGang(entry_, kind, turn, 1, 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.none() | TURNS, st.integers(0, 1)), max_size=30))
 @settings(max_examples=examples(150), deadline=None)
 def test_a_ranking_that_is_kept_up_to_date_equals_one_that_is_sorted_anew(
-    changes: list[tuple[int, OrderInputs | None]],
+    changes: list[tuple[int, OrderInputs | None, int]],
 ) -> None:
-    ranking, waiting = Ranking(), dict[Key, OrderInputs]()
-    for number, turn in changes:
-        key = (f"w{number}", "g", 1)
-        if waiting.pop(key, None) is not None:
+    ranking, waiting = Ranking(), dict[Key, QueuedGang]()
+    for number, turn, kind in changes:
+        if waiting.pop(key := (f"w{number}", "g", 1), None) is not None:
             ranking.remove(key)
         if turn is not None:
-            waiting[key] = turn
-            ranking.add(key, turn, replace(POOL, name=turn.pool))
-    assert ranking.ordered() == sorted(waiting.items(), key=lambda item: item[1].rank)
+            waiting[key] = queued(number, turn, kind)
+            ranking.add(waiting[key])
+    assert [one for run in ranking for one in run.gangs.values()] == sorted(
+        waiting.values(), key=lambda one: one.order.rank
+    )
+    for run in ranking:
+        assert {(one.order.rank, one.kind, one.entry.pool.name) for one in run.gangs.values()} == {
+            (run.rank, run.kind, run.pool.name)
+        }
     assert {name: pool.name for name, pool in ranking.pools.items()} == {
-        turn.pool: turn.pool for turn in waiting.values()
+        one.entry.pool.name: one.entry.pool.name for one in waiting.values()
     }
+
+
+@given(
+    st.lists(st.tuples(TURNS, st.integers(1, 4)), max_size=6),
+    st.fixed_dictionaries({name: st.tuples(QUOTAS, st.integers(0, 40)) for name in "abc"}),
+)
+@settings(max_examples=examples(150), deadline=None)
+def test_equal_gangs_are_tried_in_the_same_order_together_as_one_by_one(
+    turns: list[tuple[OrderInputs, int]], pools: dict[str, tuple[GpuQuota, int]]
+) -> None:
+    together = sorted(
+        (EqualGangs(number, turn, count) for number, (turn, count) in enumerate(turns)), key=lambda each: each.turn.rank
+    )
+    apart = [EqualGangs(key, turn, 1) for key, turn, count in together for _ in range(count)]
+
+    def order(some: list[EqualGangs[int]]) -> list[int]:
+        asked = (lambda name: pools[name][1], lambda name: pools[name][0])
+        return [
+            key for key, count in shared_order(some, {turn.pool for _, turn, _ in some}, *asked) for _ in range(count)
+        ]
+
+    assert order(together) == order(apart)
 
 
 def test_a_thousand_waiting_gangs_of_many_pools_are_put_in_order_at_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from coterie.placement.engine import Found, NoPlacement, place
 from coterie.placement.refusal import Verdict
 from coterie.planning.plan import Planner
 from coterie.planning.workload import Workload
+from coterie.service.queue.cycle import QueuedGang
 from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry, WaitReason, only_tasks, without_nodes
 from coterie.topology.cluster import GPU, GPUS
 from tests.service.queue.builders import POOL, entry, gang, placed, world
@@ -364,3 +366,35 @@ def test_gangs_of_one_kind_are_limited_by_the_version_of_the_pool_that_each_has(
     queue.put(entry("old", gang(2), since=0.0, pool=few))
     queue.put(entry("new", gang(2), since=1.0, pool=many))
     assert placed(queue) == ["new"]
+
+
+def test_a_cycle_looks_at_as_few_of_many_equal_gangs_as_of_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    whole_try = Queue._try
+
+    def counted(queue: Queue, candidate: QueuedGang, *rest: Any) -> bool:
+        tried.append(candidate.entry.key[1])
+        return whole_try(queue, candidate, *rest)
+
+    monkeypatch.setattr(Queue, "_try", counted)
+
+    def looked_at(gangs: int) -> list[int]:
+        """Return how many gangs are tried, and how many reasons are told, in cycles with three nodes and two freed."""
+        nodes, found = world(3), list[int]()
+        queue = Queue(nodes)
+        for number in range(gangs):
+            queue.put(QueueEntry(("w", f"g{number:04}", 1), POOL, gang(1), "NORMAL", 0.0, 1))
+        for now in range(4):
+            tried.clear()
+            told = list(queue.cycle(now))
+            found += [len(tried), sum(isinstance(each, WaitReason) for each in told)]
+            for each in told:
+                if isinstance(each, PlacedGang) and now:
+                    nodes.release(each.entry.key, ["t0"])
+            if not now:
+                assert [key for key, _, _ in nodes.placements()] == [("w", f"g{number:04}", 1) for number in range(3)]
+                assert found == [4, gangs - 3]  # each of the others is told once why it waits
+                nodes.release(("w", "g0000", 1), ["t0"])
+        return found[2:]
+
+    assert looked_at(1600) == looked_at(200) == [2, 0, 2, 0, 2, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from coterie.config.configuration import GpuQuota
 from coterie.errors import Reason
@@ -45,74 +45,98 @@ def in_order(
 ) -> Iterator[Key]:
     """Yield the waiting gangs in order, as `shared_order` defines it."""
     ordered = sorted(waiting.items(), key=lambda item: item[1].rank)
-    return shared_order(ordered, {turn.pool for turn in waiting.values()}, used, quota, overdue)
+    alone = [EqualGangs(key, turn, 1) for key, turn in ordered]
+    pools = {turn.pool for turn in waiting.values()}
+    return (key for key, _ in shared_order(alone, pools, used, quota, overdue))
+
+
+class EqualGangs(NamedTuple, Generic[Key]):
+    """Gangs that follow one another and have equal inputs of their order, under one key."""
+
+    key: Key
+    turn: OrderInputs
+    size: int
 
 
 def shared_order(
-    ordered: Sequence[tuple[Key, OrderInputs]],
+    ordered: Sequence[EqualGangs[Key]],
     pools: Collection[str],
     used: Callable[[str], int],
     quota: Callable[[str], GpuQuota],
     overdue: Container[Key] = (),
-) -> Iterator[Key]:
+    refused: Container[Key] = (),
+) -> Iterator[tuple[Key, int]]:
     """Yield the waiting gangs of some pools, which are sorted by rank, in the order in which they are tried.
 
-    Tasks that are to join running ones come first, then the gangs within a pool's guarantee, then the rest is shared by
-    weight; in one pool priority decides, then age. `used` is the number of GPUs a pool has in use. It is asked again
-    for each gang, so placements in between change the order. Gangs in `overdue` have been overtaken for too long.
+    Each is the key of equal gangs, with how many of them are next. Tasks that are to join running ones come first, then
+    the gangs within a pool's guarantee, then the rest is shared by weight; in one pool priority decides, then age.
+    `used` is the number of GPUs a pool has in use. It is asked again for each gang, so placements in between change the
+    order. Gangs in `overdue` have been overtaken for too long. Where the first of some equal gangs has been added to
+    `refused` meanwhile, the others may be left out.
     """
     guarantees = {pool: quota(pool).guarantee or 0 for pool in pools}
     if len(guarantees) == 1 and not any(guarantees.values()):
-        yield from (key for key, _ in ordered)
+        yield from ((key, count) for key, _, count in ordered)
         return
     asked: Counter[str] = Counter()
-    joining: list[Key] = []
-    joining_beyond: list[Key] = []
-    covered: list[Key] = []
-    beyond: dict[str, deque[tuple[Key, OrderInputs]]] = {}
-    for key, turn in ordered:
-        within = 0 < guarantees[turn.pool] >= used(turn.pool) + asked[turn.pool] + turn.gpus
+    joining: list[tuple[Key, int]] = []
+    joining_beyond: list[tuple[Key, int]] = []
+    covered: list[tuple[Key, int]] = []
+    beyond: dict[str, deque[EqualGangs[Key]]] = {}
+    for key, turn, count in ordered:
+        within = 0
+        if guarantee := guarantees[turn.pool]:
+            within = _fitting(guarantee - used(turn.pool) - asked[turn.pool], turn.gpus, count)
+        asked[turn.pool] += within * turn.gpus
         if within:
-            asked[turn.pool] += turn.gpus
-        if turn.joins:
-            (joining if within else joining_beyond).append(key)
-        elif within:
-            covered.append(key)
-        else:
-            beyond.setdefault(turn.pool, deque()).append((key, turn))
+            (joining if turn.joins else covered).append((key, within))
+        if within < count and turn.joins:
+            joining_beyond.append((key, count - within))
+        elif within < count:
+            beyond.setdefault(turn.pool, deque()).append(EqualGangs(key, turn, count - within))
     yield from (*joining, *joining_beyond, *covered)
-    yield from _by_share(beyond, used, quota, overdue)
+    yield from _by_share(beyond, used, quota, overdue, refused)
+
+
+def _fitting(left: int, gpus: int, count: int) -> int:
+    """Return how many of some equal gangs fit into the rest of a guarantee."""
+    if left < gpus:
+        return 0
+    return min(count, left // gpus) if gpus else count
 
 
 def _by_share(
-    queues: dict[str, deque[tuple[Key, OrderInputs]]],
+    queues: dict[str, deque[EqualGangs[Key]]],
     used: Callable[[str], int],
     quota: Callable[[str], GpuQuota],
     overdue: Container[Key],
-) -> Iterator[Key]:
+    refused: Container[Key],
+) -> Iterator[tuple[Key, int]]:
     """Yield from the pool that has the least beyond its guarantee for its weight, gang by gang.
 
     A pool with an overdue gang goes first until the first such gang was tried: smaller gangs might use up its share for
     ever. A pool of weight 0 goes after all others.
     """
     quotas = {pool: quota(pool) for pool in queues}
-    late = {pool: next((key for key, _ in queue if key in overdue), None) for pool, queue in queues.items()}
+    late = {pool: next((each.key for each in queue if each.key in overdue), None) for pool, queue in queues.items()}
 
     def rank(pool: str) -> tuple[bool, bool, float, int, float, int]:
-        turn, gpus = queues[pool][0][1], quotas[pool]
+        turn, gpus = queues[pool][0].turn, quotas[pool]
         over = max(0, used(pool) - (gpus.guarantee or 0))
         priority = PRIORITIES.index(turn.priority)
         return not gpus.weight, late[pool] is None, over / (gpus.weight or 1), priority, turn.since, turn.number
 
     while len(queues) > 1:
         pool = min(queues, key=rank)
-        key, _ = queues[pool].popleft()
+        key, turn, count = queues[pool].popleft()
         late[pool] = None if late[pool] == key else late[pool]
+        yield key, 1
+        if count > 1 and key not in refused:
+            queues[pool].appendleft(EqualGangs(key, turn, count - 1))
         if not queues[pool]:
             del queues[pool]
-        yield key
     for queue in queues.values():
-        yield from (key for key, _ in queue)
+        yield from ((key, count) for key, _, count in queue)
 
 
 def since_of(group: GroupState, submitted: float) -> float:

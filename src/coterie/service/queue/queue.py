@@ -5,14 +5,16 @@ longer than `patience`, the nodes on which it would fit without Coterie's own ta
 end, and none are added.
 
 Searches cost time, so none is repeated in vain: gangs of one kind fit or fail alike, and a failed one is tried again
-only after capacity was returned. An undecided search is not a refusal. It is continued with the whole budget, a part in
-each cycle, so that no cycle waits for the answer.
+only after capacity was returned. Of neighbours of one kind, a cycle looks at none behind the first that fails. An
+undecided search is not a refusal. It is continued with the whole budget, a part in each cycle, so that no cycle waits
+for the answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from itertools import islice, takewhile
 
 from coterie.gang.edits import only_tasks, without_nodes
 from coterie.placement.engine import Found, place
@@ -28,8 +30,8 @@ from coterie.service.queue.cycle import (
 from coterie.service.queue.failures import PlacementFailure, PlacementFailures
 from coterie.service.queue.holdings import BackendHoldings, Key
 from coterie.service.queue.limits import CycleLimits, QueueLimits
-from coterie.service.queue.order import shared_order
-from coterie.service.queue.ranking import Ranking
+from coterie.service.queue.order import EqualGangs, shared_order
+from coterie.service.queue.ranking import GangRun, Ranking
 from coterie.service.queue.reservations import Reservations
 from coterie.service.queue.undecided import UndecidedSearches
 from coterie.service.queue.wait_reasons import WaitReason, WaitReasons
@@ -58,9 +60,9 @@ class Queue:
         self._undecided = UndecidedSearches(world, self._failures, self._limits)
         self._reasons = WaitReasons(world, self._failures, self._limits)
         self._reservations = Reservations(world)
-        self._passed: dict[Key, float] = {}  # since when others overtake it
+        self._passed: dict[GangRun, float] = {}  # since when others overtake it
         self._reserved: dict[Key, frozenset[str]] = {}
-        self._over_limit: set[Key] = set()  # those refused because too many tasks ran
+        self._over_limit: set[GangRun] = set()  # those refused because too many tasks ran
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -73,25 +75,26 @@ class Queue:
         key, known = entry.key, self._waiting.get(entry.key)
         if known is not None and known.entry == entry:
             return
-        passed = self._passed.get(key)
+        before = self._ranking.run_of(key)
+        passed = self._passed.get(before) if before else None
         self.drop(key)
-        gang = QueuedGang.of(entry)
-        self._waiting[key] = gang
-        self._ranking.add(key, gang.order, entry.pool)
+        gang = self._waiting[key] = QueuedGang.of(entry)
+        run = self._ranking.add(gang)
         self._of_workflow.setdefault(key[0], {})[key] = None
         if passed is not None:
-            self._passed[key] = passed
+            self._passed.setdefault(run, passed)
 
     def drop(self, key: Key) -> None:
         """Remove a waiting gang, if it is queued."""
         if self._waiting.pop(key, None) is not None:
-            self._ranking.remove(key)
+            run = self._ranking.remove(key)
+            if not run.gangs:
+                self._passed.pop(run, None)
+                self._over_limit.discard(run)
             mine = self._of_workflow[key[0]]
             del mine[key]
             if not mine:
                 del self._of_workflow[key[0]]
-        self._passed.pop(key, None)
-        self._reasons.forget(key)
         self._reservations.forget(key)
         if self._reserved.pop(key, None):
             self._failures.clear()  # a gang refused for want of the reserved nodes may fit now
@@ -102,14 +105,18 @@ class Queue:
 
     def entries(self) -> list[QueueEntry]:
         """Return the waiting gangs in order, as long as none is placed."""
-        return [self._waiting[key].entry for key in self._in_order()]
+        gangs: dict[GangRun, Iterator[QueuedGang]] = {run: iter(run.gangs.values()) for run in self._ranking}
+        return [gang.entry for run, count in self._in_order() for gang in islice(gangs[run], count)]
 
     def onto(self, world: BackendHoldings) -> Queue:
         """Return the same queue for other nodes: the waiting gangs and since when they are overtaken."""
         moved = Queue(world, self._patience, self._running)
         for gang in self._waiting.values():
             moved.put(gang.entry)
-        moved._passed.update(self._passed)
+        for run, since in self._passed.items():
+            for key in run.gangs:
+                if (same := moved._ranking.run_of(key)) is not None:
+                    moved._passed.setdefault(same, since)
         if world is self.world:
             moved._undecided.inherit(self._undecided)
             moved._reservations = self._reservations
@@ -117,28 +124,25 @@ class Queue:
 
     def starved(self, now: float) -> bool:
         """Return whether a gang that has waited too long for the machine itself may be placed in the next cycle."""
-        waiting = self._over_limit & self._waiting.keys()
-        return bool(waiting) and not waiting.isdisjoint(self._overdue(now))
+        return bool(self._over_limit) and not self._over_limit.isdisjoint(self._overdue(now))
 
     def cycle(self, now: float, *, shut: bool = False) -> Iterator[PlacedGang | WaitReason]:
         """Place the gangs that fit, in order; yield each, and every waiting gang with a new reason.
 
         Nothing is placed while `shut`, because a gang of another queue has waited too long for the machine.
         """
-        refused: list[QueuedGang] = []
-        ahead: list[QueuedGang] = []  # refused since the last placement
+        refused: dict[GangRun, None] = {}
+        ahead: list[GangRun] = []  # refused since the last placement
         tried: list[QueuedGang] = []
         kept: dict[Key, frozenset[str]] = {}
         placements = CyclePlacements(self.world)
         limits = CycleLimits(self._limits)
         for pool in self._ranking.pools.values():
             self.world.capacity(pool)  # every view exists before nodes are closed in all of them
-        overdue = self._overdue(now)
-        over_limit: set[Key] = set()
+        over_limit: set[GangRun] = set()
         full: set[str] = set()  # pools in which no gang overtakes one that has waited too long under the limit
         with ExitStack() as closed:
-            for key in self._in_order(overdue):
-                gang = self._waiting[key]
+            for run, gang in self._candidates(self._overdue(now), refused):
                 pool_name = gang.entry.pool.name
                 late = pool_name in full and gang.order.gpus > 0
                 if not shut and not late:
@@ -147,35 +151,45 @@ class Queue:
                         ahead.clear()
                         continue
                     tried.append(gang)
-                refused.append(gang)
-                ahead.append(gang)
+                refused[run] = None
+                ahead.append(run)
                 if limits.exceeds_task_limit(gang):
-                    over_limit.add(key)
-                    self._passed.setdefault(key, now)  # perhaps by tasks of other queues on the same machine
-                if not self._impatient(key, now):
+                    over_limit.add(run)
+                    self._passed.setdefault(run, now)  # perhaps by tasks of other queues on the same machine
+                if not self._impatient(run, now):
                     continue
-                shut = shut or key in over_limit
+                shut = shut or run in over_limit
                 if (over := self._limits.over_quota(gang)) and over.verdict is Verdict.WAITING:
                     full.add(pool_name)
                 served = {self._waiting[key].entry.pool.name for key in kept if key in self._waiting}
                 if pool_name not in served and (nodes := self._reservation(gang, kept)):
-                    kept[key] = nodes
+                    kept[gang.entry.key] = nodes
                     closed.enter_context(self.world.closed(nodes))
         if found := self._undecided.go_on(self._waiting, tried, placements, kept):
+            mine = self._ranking.run_of(found.entry.key)
             self.drop(found.entry.key)
-            at = refused.index(found)
-            self._overtake(refused[:at], now)
-            del refused[at]
+            self._overtake(takewhile(lambda run: run is not mine, refused), now)
         self._reservations.end_cycle()
-        self._reserved, self._over_limit = kept, over_limit
+        self._reserved, self._over_limit = kept, {run for run in over_limit if run.gangs}
         yield from placements.placed()
-        yield from self._reasons.new(refused, now)
+        yield from self._reasons.new([run for run in refused if run.gangs], now)
 
-    def _in_order(self, overdue: Container[Key] = ()) -> Iterator[Key]:
+    def _candidates(
+        self, overdue: Container[GangRun], refused: Container[GangRun]
+    ) -> Iterator[tuple[GangRun, QueuedGang]]:
+        """Yield the gangs to be tried, in order; of a run, none after the first that was refused meanwhile."""
+        for run, count in self._in_order(overdue, refused):
+            for _ in range(count):
+                if run in refused:
+                    break
+                yield run, run.first
+
+    def _in_order(
+        self, overdue: Container[GangRun] = (), refused: Container[GangRun] = ()
+    ) -> Iterator[tuple[GangRun, int]]:
         pools = self._ranking.pools
-        return shared_order(
-            self._ranking.ordered(), pools.keys(), self.world.gpus, lambda pool: pools[pool].gpus, overdue
-        )
+        runs = [EqualGangs(run, run.first.order, len(run.gangs)) for run in self._ranking]
+        return shared_order(runs, pools.keys(), self.world.gpus, lambda pool: pools[pool].gpus, overdue, refused)
 
     def _try(
         self,
@@ -220,16 +234,16 @@ class Queue:
             return known
         return self._reservations.find(entry, self.world.present(entry.anchors), taken)
 
-    def _overtake(self, gangs: Iterable[QueuedGang], now: float) -> None:
-        for gang in gangs:
-            self._passed.setdefault(gang.entry.key, now)
+    def _overtake(self, runs: Iterable[GangRun], now: float) -> None:
+        for run in runs:
+            self._passed.setdefault(run, now)
 
-    def _overdue(self, now: float) -> set[Key]:
+    def _overdue(self, now: float) -> set[GangRun]:
         """Return the gangs that have been overtaken for too long; mostly there are none, and none is looked at."""
         if now - min(self._passed.values(), default=now) < self._patience:
             return set()
-        return {key for key in self._passed if self._impatient(key, now)}
+        return {run for run in self._passed if self._impatient(run, now)}
 
-    def _impatient(self, key: Key, now: float) -> bool:
-        since = self._passed.get(key)
+    def _impatient(self, run: GangRun, now: float) -> bool:
+        since = self._passed.get(run)
         return since is not None and now - since >= self._patience

@@ -1,52 +1,97 @@
-"""The waiting gangs of a queue, kept sorted by rank, so that a cycle does not sort them again."""
+"""The waiting gangs of a queue, kept sorted by rank, so that a cycle does not sort them again.
+
+Neighbours that are alike form a run. A workflow of thousands of equal groups is one, and once the first of them does
+not fit, a cycle need not look at the others.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right, insort
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from coterie.config.configuration import Pool
+from coterie.service.queue.cycle import QueuedGang
 from coterie.service.queue.holdings import Key
-from coterie.service.queue.order import OrderInputs
 
-_Rank = tuple[tuple[bool, int, float, int], int]  # the rank of a gang, and a number that grows with each that is added
+_Rank = tuple[bool, int, float, int]
+
+
+@dataclass(eq=False, slots=True)
+class GangRun:
+    """Gangs with the same rank, pool and kind, one after the other in the order of the queue: they fit or fail alike.
+
+    `number` orders the runs of one rank. `unreported` are the gangs added since the reason why they wait, `reported`,
+    was reported.
+    """
+
+    pool: Pool
+    kind: int
+    rank: _Rank
+    number: int
+    gangs: OrderedDict[Key, QueuedGang] = field(default_factory=OrderedDict)
+    reported: tuple[str, str] | None = None
+    unreported: dict[Key, QueuedGang] = field(default_factory=dict)
+
+    @property
+    def first(self) -> QueuedGang:
+        """The first gang."""
+        return next(iter(self.gangs.values()))
+
+    def continues_with(self, gang: QueuedGang) -> bool:
+        """Return whether a gang that comes next in the order belongs to this run."""
+        return (self.rank, self.kind) == (gang.order.rank, gang.kind) and self.pool == gang.entry.pool
 
 
 class Ranking:
-    """Keys of waiting gangs in the order of their ranks; of equal ones, the first that was added comes first."""
+    """Runs of waiting gangs in the order of their ranks; of equal gangs, the first that was added comes first."""
 
     def __init__(self) -> None:
         self._added = 0
-        self._ranks: dict[Key, _Rank] = {}
-        self._sorted: list[tuple[_Rank, Key, OrderInputs]] = []
-        self._pools: dict[str, dict[Key, Pool]] = {}
+        self._run_of: dict[Key, GangRun] = {}
+        self._sorted: list[GangRun] = []
+        self._pools: dict[str, OrderedDict[Key, Pool]] = {}
+
+    def __iter__(self) -> Iterator[GangRun]:
+        return iter(self._sorted)
 
     @property
     def pools(self) -> Mapping[str, Pool]:
         """The pools of waiting gangs by name; where gangs have several versions of one, the latest."""
         return {name: next(reversed(mine.values())) for name, mine in self._pools.items()}
 
-    def add(self, key: Key, inputs: OrderInputs, pool: Pool) -> None:
-        """Add a gang that is not there yet."""
-        self._added += 1
-        rank = self._ranks[key] = inputs.rank, self._added
-        insort(self._sorted, (rank, key, inputs), key=_rank)
-        self._pools.setdefault(inputs.pool, {})[key] = pool
+    def run_of(self, key: Key) -> GangRun | None:
+        """Return the run of a gang that is waiting."""
+        return self._run_of.get(key)
 
-    def remove(self, key: Key) -> None:
-        """Remove a gang."""
-        rank = self._ranks.pop(key)
-        position = bisect_left(self._sorted, rank, key=_rank)
-        _, _, inputs = self._sorted.pop(position)
-        mine = self._pools[inputs.pool]
+    def add(self, gang: QueuedGang) -> GangRun:
+        """Add a gang that is not there yet; return its run."""
+        key, pool = gang.entry.key, gang.entry.pool
+        after = bisect_right(self._sorted, gang.order.rank, key=lambda run: run.rank)
+        run = self._sorted[after - 1] if after else None
+        if run is None or not run.continues_with(gang):
+            self._added += 1
+            run = GangRun(pool, gang.kind, gang.order.rank, self._added)
+            insort(self._sorted, run, key=_place)
+        run.gangs[key] = run.unreported[key] = gang
+        self._run_of[key] = run
+        self._pools.setdefault(pool.name, OrderedDict())[key] = pool
+        return run
+
+    def remove(self, key: Key) -> GangRun:
+        """Remove a gang; return the run that it belonged to."""
+        run = self._run_of.pop(key)
+        del run.gangs[key]
+        run.unreported.pop(key, None)
+        if not run.gangs:
+            del self._sorted[bisect_left(self._sorted, _place(run), key=_place)]
+        mine = self._pools[run.pool.name]
         del mine[key]
         if not mine:
-            del self._pools[inputs.pool]
-
-    def ordered(self) -> list[tuple[Key, OrderInputs]]:
-        """Return all gangs in order; later changes do not affect the list."""
-        return [(key, inputs) for _, key, inputs in self._sorted]
+            del self._pools[run.pool.name]
+        return run
 
 
-def _rank(item: tuple[_Rank, Key, OrderInputs]) -> _Rank:
-    return item[0]
+def _place(run: GangRun) -> tuple[_Rank, int]:
+    return run.rank, run.number

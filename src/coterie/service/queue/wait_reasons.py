@@ -11,8 +11,9 @@ from coterie.placement.explain.decision import decide
 from coterie.placement.refusal import Decision, Refusal, Verdict
 from coterie.service.queue.cycle import QUEUE_BUDGET, QueuedGang, QueueEntry
 from coterie.service.queue.failures import REMEMBERED, PlacementFailures
-from coterie.service.queue.holdings import BackendHoldings, Key
+from coterie.service.queue.holdings import BackendHoldings
 from coterie.service.queue.limits import QueueLimits
+from coterie.service.queue.ranking import GangRun
 
 # How long a reported reason stays good enough to show, in seconds.
 FRESH = 30.0
@@ -34,21 +35,17 @@ class WaitReasons:
     def __init__(self, world: BackendHoldings, failures: PlacementFailures, limits: QueueLimits) -> None:
         self._world, self._failures, self._limits = world, failures, limits
         self._of_kind: dict[int, tuple[float, Decision]] = {}
-        self._reported: dict[Key, tuple[str, str]] = {}
 
-    def forget(self, key: Key) -> None:
-        """Forget what was reported of a gang."""
-        self._reported.pop(key, None)
-
-    def new(self, refused: Iterable[QueuedGang], now: float) -> Iterator[WaitReason]:
+    def new(self, refused: Iterable[GangRun], now: float) -> Iterator[WaitReason]:
         """Yield the new reasons of waiting gangs; those that exceed the number per cycle come later."""
         left = EXPLAINED
         # Kinds whose reason is up to date, for each version of their pool.
         done: dict[tuple[int, GpuQuota], tuple[Decision, tuple[str, str]]] = {}
-        for gang in refused:
+        for run in refused:
+            gang = run.first
             kind = gang.kind, gang.entry.pool.gpus
             if (current := done.get(kind)) is not None:
-                yield from self._told(gang, *current)
+                yield from _told(run, *current)
                 continue
             known = self._of_kind.get(gang.kind)
             if (over := self._limits.over_quota(gang)) is not None:
@@ -63,13 +60,7 @@ class WaitReasons:
                 current = known[1], _shown(known[1])
                 if not gang.entry.anchors:
                     done[kind] = current
-                yield from self._told(gang, *current)
-
-    def _told(self, gang: QueuedGang, decision: Decision, said: tuple[str, str]) -> Iterator[WaitReason]:
-        """Yield the reason of a gang unless it was reported before."""
-        if self._reported.get(gang.entry.key) != said:
-            self._reported[gang.entry.key] = said
-            yield WaitReason(gang.entry, decision)
+                yield from _told(run, *current)
 
     def _remember(self, kind: int, now: float, decision: Decision) -> tuple[float, Decision]:
         if len(self._of_kind) > REMEMBERED:
@@ -95,6 +86,14 @@ class WaitReasons:
         # It fits, but the capacity is reserved for a gang that has waited longer.
         refusal = Refusal(Reason.NO_CAPACITY, wanted=gang.size, reserved=True)
         return Decision(Verdict.WAITING, refusal=refusal)
+
+
+def _told(run: GangRun, decision: Decision, said: tuple[str, str]) -> Iterator[WaitReason]:
+    """Yield the reason of those gangs of a run for which it was not reported before."""
+    gangs = list((run.unreported if run.reported == said else run.gangs).values())
+    run.reported = said
+    run.unreported.clear()
+    return (WaitReason(gang.entry, decision) for gang in gangs)
 
 
 def _is_quota(decision: Decision) -> bool:
