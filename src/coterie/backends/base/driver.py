@@ -157,9 +157,9 @@ class Driver(Protocol):
         """Release all resources of this process; tasks keep running. No other method is called after this."""
 
 
-def attempts_of(state: State, group: str, first: int, last: int) -> Sequence[tuple[str, int]]:
+def attempts_of(workflow: DrivenWorkflow, group: str, first: int, last: int) -> Sequence[tuple[str, int]]:
     """Return tasks of a group with their attempt numbers, within bounds, that may ever have been created."""
-    found = next(each for each in state.groups if each.name == group)
+    found = workflow.state.groups[workflow.spec.order[group]]
     return [
         (task.name, number)
         for task in found.tasks

@@ -33,8 +33,6 @@ from coterie.lifecycle import (
 
 # The process's watcher also enforces the limits of the life cycle, a little later, in case there is no leader.
 _BACKSTOP_S = 60.0
-# Up to this many tasks it is cheaper to query each than all attempts that ever ran.
-_FEW = 32
 _ALIVE = (Presence.PLACED, Presence.CREATED, Presence.STOPPING, Presence.DELETING)
 
 
@@ -104,7 +102,7 @@ class LocalDriver:
 
     def delete(self, workflow: DrivenWorkflow, asked: Delete) -> None:
         """Request the end of all tasks of a group."""
-        found = attempts_of(workflow.state, asked.group, asked.attempt, asked.last)
+        found = attempts_of(workflow, asked.group, asked.attempt, asked.last)
         keys = tuple(AttemptKey(workflow.id, asked.group, task, attempt) for task, attempt in found)
         self._end(workflow.id, asked.id, keys, asked.grace_s, Gone(asked.group, asked.attempt))
 
@@ -126,7 +124,7 @@ class LocalDriver:
         """Yield the observations since the last call."""
         if not self._watched and not self._ending:
             return
-        known = self._statuses()
+        known = self._supervisor.statuses({*self._watched, *(key for end in self._ending.values() for key in end.keys)})
         for key, before in list(self._watched.items()):
             status = known.get(key, local.AttemptAbsent())
             if status == before:
@@ -174,13 +172,6 @@ class LocalDriver:
     def close(self) -> None:
         """Release all processes; they keep running."""
         self._supervisor.close()
-
-    def _statuses(self) -> Mapping[AttemptKey, local.Status]:
-        """Return the statuses of followed tasks; queried one by one where they are few among very many."""
-        wanted = {*self._watched, *(key for ending in self._ending.values() for key in ending.keys)}
-        if len(wanted) > _FEW:
-            return self._supervisor.statuses()
-        return {key: self._supervisor.status(key) for key in wanted}
 
     def _end(
         self, workflow: str, name: str, keys: tuple[AttemptKey, ...], grace_s: float, confirms: Observation

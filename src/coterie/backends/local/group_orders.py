@@ -56,7 +56,7 @@ def orders_for(
         )
     orders: list[WorkOrder] = []
     faults: list[Fault] = []
-    for order, wrong in _drawn_up(team, seats, run, _values(index, run)):
+    for order, wrong in _drawn_up(index, team, seats, run):
         orders.append(order)
         faults += wrong
     if faults:
@@ -66,19 +66,20 @@ def orders_for(
 
 def start_faults(workflow: Workflow, run: WorkflowRun) -> Iterator[Fault]:
     """Yield the faults that would appear only when tasks are started, without keeping the orders of all of them."""
-    values = _values(_indexed(workflow), run)
+    index = _indexed(workflow)
     for team in workflow.teams:
         seats = {member.name: TaskPlacement("node") for member in team.members}
-        for _, wrong in _drawn_up(team, seats, run, values):
+        for _, wrong in _drawn_up(index, team, seats, run):
             yield from located(wrong, workflow.document)
 
 
 @dataclass(frozen=True, slots=True)
 class _WorkflowIndex:
-    """The groups of a workflow by name, and this machine as the host of every task."""
+    """The groups of a workflow by name, the ranks of their tasks, and this machine as the host of every task."""
 
     workflow: Workflow
     teams: Mapping[str, WorkflowGroup]
+    ranks: Mapping[str, Mapping[str, int]]
     hosts: Mapping[str, str]
 
 
@@ -92,6 +93,7 @@ def _indexed(workflow: Workflow) -> _WorkflowIndex:
         found = _WorkflowIndex(
             workflow,
             {team.name: team for team in workflow.teams},
+            {team.name: {member.name: rank for rank, member in enumerate(team.members)} for team in workflow.teams},
             {member.name: HOST for team in workflow.teams for member in team.members},
         )
         _indexes[id(workflow)] = found
@@ -106,20 +108,21 @@ def _values(index: _WorkflowIndex, run: WorkflowRun) -> TokenValues:
 
 
 def _drawn_up(
-    team: WorkflowGroup, seats: Mapping[str, TaskPlacement], run: WorkflowRun, values: TokenValues
+    index: _WorkflowIndex, team: WorkflowGroup, seats: Mapping[str, TaskPlacement], run: WorkflowRun
 ) -> Iterator[tuple[WorkOrder, Sequence[Fault]]]:
     """Yield the order of each task that has a node, one at a time, with its faults."""
+    values, ranks = _values(index, run), index.ranks[team.name]
     # One text for all, since each task lists as many hosts as there are tasks.
-    hosts = ",".join(values.hosts[member.name] for member in team.members)
-    for rank, member in enumerate(team.members):
-        if seat := seats.get(member.name):
-            filling = TokenReplacement(values, member)
-            order = _order(filling, team, rank, seat, run, hosts)
-            refused = [
-                Fault(f'task "{member.name}": {message}', path=(*member.path, *_written(where, member)), hint=hint)
-                for message, hint, where in order_faults(order)
-            ]
-            yield order, (*filling.faults, *unread_faults(filling), *refused)
+    hosts = ",".join(map(values.hosts.__getitem__, ranks))
+    for rank in sorted(ranks[name] for name in seats if name in ranks):
+        member = team.members[rank]
+        filling = TokenReplacement(values, member)
+        order = _order(filling, team, rank, seats[member.name], run, hosts)
+        refused = [
+            Fault(f'task "{member.name}": {message}', path=(*member.path, *_written(where, member)), hint=hint)
+            for message, hint, where in order_faults(order)
+        ]
+        yield order, (*filling.faults, *unread_faults(filling), *refused)
 
 
 def _order(

@@ -15,7 +15,7 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,11 +117,12 @@ class Supervisor:
         with self._lock:
             return self._held_up
 
-    def statuses(self) -> dict[AttemptKey, Status]:
-        """Return the status of every known attempt."""
+    def statuses(self, wanted: Collection[AttemptKey] | None = None) -> dict[AttemptKey, Status]:
+        """Return the status of every known attempt, or of the wanted ones among them."""
         with self._lock, self._words("watch tasks"):
             self._advance()
-            return {key: found.status for key, found in self._table.attempts.items()}
+            known = self._table.attempts
+            return {key: known[key].status for key in (known if wanted is None else wanted) if key in known}
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep until a status differs from the last call; return whether that was in time.

@@ -213,7 +213,7 @@ class KaiDriver:
             )
         )
         scope = RemovalScope(label_value(workflow.id), label_value(asked.group), "", asked.attempt, asked.last)
-        found = attempts_of(workflow.state, asked.group, asked.attempt, asked.last)
+        found = attempts_of(workflow, asked.group, asked.attempt, asked.last)
         logs = self._logs_of([TaskAttempt(workflow.id, asked.group, *each) for each in found])
         self._remove(workflow.id, asked.id, ObjectRemoval(scope, asked.grace_s, Gone(asked.group, asked.attempt), logs))
 
