@@ -281,7 +281,12 @@ def damaged(**changes: Any) -> dict[str, Any]:
     [
         ([], "has no version"),
         ({}, "has no version"),
-        (damaged(version=2), "has version 2, but this Coterie reads version 1"),
+        (damaged(version=3), "has version 3, but this Coterie reads version 1"),
+        (damaged(version=2), "parts cannot be put together"),
+        (damaged(version=2, parts=7), "parts cannot be put together"),
+        (damaged(version=2, parts=[[{"tasks": []}]]), "parts cannot be put together"),
+        (damaged(version=2, parts=[[{"name": "g", "tasks": 3}]]), "parts cannot be put together"),
+        ({"version": 2, "parts": [[{"name": "g", "tasks": [3]}]]}, "groups[0].tasks[0] is not an object"),
         (damaged(version=True), "has version True"),
         (damaged(colour="red"), "colour is not known"),
         (damaged(status="FINE"), "status is 'FINE', which is not known"),

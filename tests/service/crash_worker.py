@@ -1,7 +1,8 @@
 """A service killed at random moments of a run: `python -m tests.service.crash_worker FOLDER KILLS SEED [disturbed]`.
 
 The service runs in forks of a process that has imported everything, so that most kills hit its work and not its start.
-With `disturbed`, users cancel, retry and delete workflows and change pools meanwhile, and watchers of tasks are killed.
+With an odd seed, the states of all workflows are stored in parts. With `disturbed`, users cancel, retry and delete
+workflows and change pools meanwhile, and watchers of tasks are killed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from coterie.backends.local.machine.processes import ProcessIdentity
 from coterie.errors import Conflict, NotFound, Unavailable
+from coterie.lifecycle import state_encoder
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from tests.service.running_service import ServiceFolder, task, workflow
@@ -58,6 +60,8 @@ def main() -> None:
     """Run twenty workflows under so many kills; print how each of them ended."""
     folder, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     place, dice = ServiceFolder(folder), random.Random(seed)  # noqa: S311 - a seed makes the moments come again
+    if seed % 2:
+        state_encoder.PART_TASKS = 2
     settings = place.settings(processes=6)
     wanted = submissions(folder / "ledger")
     service = Service(settings)

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import select
 
 from coterie.errors import Conflict, NotFound, UsageError
 from coterie.store import (
     NewEvent,
+    PartRecord,
     PlacementRecord,
     QueuedWorkflow,
     RequestRecord,
@@ -20,7 +22,7 @@ from coterie.store import (
     WorkflowQuery,
     WorkflowRecord,
 )
-from coterie.store.tables import counters, labels
+from coterie.store.tables import counters, labels, state_parts
 from tests.random_examples import examples
 from tests.store.builders import NOW, change, finish, leading, new, submitted
 
@@ -268,18 +270,37 @@ def test_queued_workflows_and_versions_are_read_without_the_rest(store: Store) -
     assert store.versions([]) == {}
 
 
-def test_a_page_says_of_a_long_queue_only_that_there_is_one(store: Store) -> None:
-    queue = [[f"g{number}", NOW, 1, False] for number in range(1000)]
-    a = submitted(store, digest={"queued": queue, "file": "w.yaml", "gpus": 1000})
-    b = submitted(store, digest={"queued": [], "file": "w" * 20_000})
-    c = submitted(store, digest={"queued": queue[:1], "file": "w.yaml"})
+def test_a_state_in_parts_is_read_with_all_of_them_and_a_save_writes_those_that_changed(store: Store) -> None:
+    lease = leading(store)
+    one, other = submitted(store), submitted(store)
+    head = {"version": 2, "parts": 2}
+    parts = [
+        PartRecord(0, [{"name": "a"}], [["a", NOW, 4, False]]),
+        PartRecord(1, [{"name": "b"}], [["b", NOW, 4, False]]),
+    ]
+    store.save([change(one, state=head, parts=parts, digest={"queued": [], "queued_groups": 2})], lease.fence)
 
-    listed = {one.id: one.digest for one in store.workflows().items}
+    assert store.workflow(one.id).state == {"version": 2, "parts": [[{"name": "a"}], [{"name": "b"}]]}
+    assert [each.state for each in store.unfinished()] == [store.workflow(one.id).state, other.state]
+    assert store.queued()[1].queued == [["a", NOW, 4, False], ["b", NOW, 4, False]]
 
-    assert listed[a.id] == {"queued": True, "file": "w.yaml", "gpus": 1000}
-    assert listed[b.id] == {"queued": False, "file": "w" * 20_000}
-    assert listed[c.id] == c.digest
-    assert store.workflow(a.id) == a
+    saved = store.workflow(one.id)
+    store.save([change(saved, state=head, parts=[PartRecord(0, [{"name": "c"}])])], lease.fence)
+    assert store.workflow(one.id).state["parts"] == [[{"name": "c"}], [{"name": "b"}]]
+    assert store.queued()[1].queued == [["b", NOW, 4, False]]
+
+    saved = store.workflow(one.id)
+    store.save([change(saved, "COMPLETED", finished=True, ended_at=NOW)], lease.fence)
+    assert store.workflow(one.id).state == {"version": 1, "status": "COMPLETED"}
+    store.delete(one.id, NOW)
+    with store._database.reading() as tx:
+        assert tx.execute(select(state_parts)).all() == []
+
+
+def test_a_state_that_lacks_a_part_is_not_put_together(store: Store) -> None:
+    one = submitted(store)
+    store.save([change(one, state={"version": 2, "parts": 2}, parts=[PartRecord(1, [])])], leading(store).fence)
+    assert store.workflow(one.id).state == {"version": 2, "parts": 2}
 
 
 def test_workflows_are_counted_by_pool_and_status(store: Store) -> None:

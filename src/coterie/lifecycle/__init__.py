@@ -6,7 +6,7 @@ actions. After a crash it performs the `outstanding` actions.
 
 from coterie.lifecycle.actions import Action, Create, Delete, Enqueue, Go, Record, ReleaseTasks, Stop
 from coterie.lifecycle.clock import deadline
-from coterie.lifecycle.codec import VERSION, StateEncoder, from_json, to_json
+from coterie.lifecycle.codec import VERSION, from_json, stored_tasks, to_json
 from coterie.lifecycle.observations import (
     CancelAsked,
     Created,
@@ -41,6 +41,7 @@ from coterie.lifecycle.state import (
     holdings,
     initial,
 )
+from coterie.lifecycle.state_encoder import EncodedState, StateEncoder
 from coterie.lifecycle.status import LossCause, Presence, Status
 from coterie.lifecycle.step import advance, step
 from coterie.lifecycle.termination import terminated
@@ -54,6 +55,7 @@ __all__ = [
     "Create",
     "Created",
     "Delete",
+    "EncodedState",
     "Ended",
     "Enqueue",
     "ExitAction",
@@ -100,6 +102,7 @@ __all__ = [
     "requests",
     "retry_fault",
     "step",
+    "stored_tasks",
     "terminated",
     "to_json",
     "unscheduled",

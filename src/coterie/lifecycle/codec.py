@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
+from itertools import chain
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from coterie.errors import UsageError, field_path
 from coterie.lifecycle.spec import Spec
-from coterie.lifecycle.state import GroupState, State
+from coterie.lifecycle.state import State
 
 VERSION = 1
+# The version of a state whose groups are stored in parts: releases that do not know them must not read it.
+IN_PARTS = 2
 
 Json = Any
 Stored = TypeVar("Stored", State, Spec)
@@ -22,37 +25,27 @@ Decoder = Callable[[Json], object]
 
 def to_json(value: State | Spec) -> dict[str, Json]:
     """Return a state or a spec as JSON data."""
-    return {"version": VERSION, **_encoded(value)}
+    return {"version": VERSION, **encoded(value)}
 
 
-class StateEncoder:
-    """`to_json` for the successive states of one workflow: a part that did not change is encoded once."""
-
-    def __init__(self) -> None:
-        self._groups: tuple[GroupState, ...] = ()
-        self._encoded: list[dict[str, Json]] = []
-
-    def to_json(self, state: State) -> dict[str, Json]:
-        """Return a state as JSON data, which the caller must not change."""
-        if len(self._groups) != len(state.groups):
-            self._encoded = [_encoded(group) for group in state.groups]
-        else:
-            for index, (old, new) in enumerate(zip(self._groups, state.groups, strict=True)):
-                if old is not new:
-                    self._encoded[index] = _group_again(old, new, self._encoded[index])
-        self._groups = state.groups
-        rest = _encoded(replace(state, groups=()))
-        return {"version": VERSION, **rest, "groups": list(self._encoded)}
+def stored_tasks(data: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
+    """Yield the tasks of a stored state without decoding it; data of another form raises a lookup or type error."""
+    groups = chain.from_iterable(data["parts"]) if "parts" in data else data["groups"]
+    return (task for group in groups for task in group["tasks"])
 
 
-def _group_again(old: GroupState, new: GroupState, encoded: dict[str, Json]) -> dict[str, Json]:
-    known = encoded["tasks"]
-    if len(known) != len(new.tasks):
-        return cast("dict[str, Json]", _encoded(new))
-    tasks = [
-        entry if was is now else _encoded(now) for was, now, entry in zip(old.tasks, new.tasks, known, strict=True)
-    ]
-    return {**_encoded(replace(new, tasks=())), "tasks": tasks}
+def _joined(data: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a state in parts as a whole; raise `ValueError` where it is damaged."""
+    groups: list[dict[str, Json]] = []
+    try:
+        for piece in chain.from_iterable(data["parts"]):
+            if "name" in piece:
+                groups.append({**piece, "tasks": list(piece["tasks"])})
+            else:
+                groups[-1]["tasks"] += piece["tasks"]
+    except (LookupError, TypeError):
+        raise _DamagedError("cannot be put together", "parts") from None
+    return {**{key: value for key, value in data.items() if key != "parts"}, "version": VERSION, "groups": groups}
 
 
 def from_json(kind: type[Stored], data: object) -> Stored:
@@ -60,27 +53,30 @@ def from_json(kind: type[Stored], data: object) -> Stored:
     what = f"a stored workflow {kind.__name__.lower()}"
     if not isinstance(data, Mapping) or "version" not in data:
         raise UsageError(f"{what} has no version", "It was not written by Coterie, or is damaged.")
-    if type(data["version"]) is not int or data["version"] != VERSION:
+    in_parts = kind is State and data["version"] == IN_PARTS
+    if type(data["version"]) is not int or (data["version"] != VERSION and not in_parts):
         raise UsageError(
             f"{what} has version {data['version']}, but this Coterie reads version {VERSION}",
             "Use the release of Coterie that wrote it, or a newer one.",
         )
     try:
-        found = _decoder(cast("Any", kind))({key: value for key, value in data.items() if key != "version"})
+        whole = _joined(data) if in_parts else data
+        found = _decoder(cast("Any", kind))({key: value for key, value in whole.items() if key != "version"})
     except ValueError as error:
         raise UsageError(f"{what} cannot be read: {error}", "It is damaged.") from None
     return cast("Stored", found)
 
 
-def _encoded(value: object) -> Json:
+def encoded(value: object) -> Json:
+    """Return a value of the life cycle as JSON data, without a version."""
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is tuple:
-        return [_encoded(item) for item in cast("tuple[object, ...]", value)]
+        return [encoded(item) for item in cast("tuple[object, ...]", value)]
     if (written := _written(cast("Any", kind))) is None:
         return value.value if isinstance(value, StrEnum) else value
-    return {name: _encoded(found) for name, default in written if (found := getattr(value, name)) != default}
+    return {name: encoded(found) for name, default in written if (found := getattr(value, name)) != default}
 
 
 _PLAIN = frozenset({str, int, float, bool, NoneType})

@@ -15,7 +15,7 @@ from coterie.service.driver.problems import ServiceProblems
 from coterie.service.driver.workflows.texts import nothing_fresh
 from coterie.service.pools.catalog import LiveCatalog, PoolCatalog
 from coterie.service.pools.usage import PoolUsage
-from coterie.service.queue.positions import PositionCache, QueuePositions
+from coterie.service.queue.positions import PositionCache, QueuePositions, is_queued
 from coterie.service.settings import Settings
 from coterie.service.views.logs import Logs
 from coterie.store import Store, Summary, WorkflowQuery
@@ -64,9 +64,7 @@ class ServiceCore:
 
     def _positions(self, items: Sequence[Summary]) -> list[int | None]:
         """Return the positions of workflows in the queue; where none is queued, the queue is not read."""
-        found = (
-            self._queue_positions(exact=False) if any(item.digest.get("queued") for item in items) else QueuePositions()
-        )
+        found = self._queue_positions(exact=False) if any(map(is_queued, items)) else QueuePositions()
         return [found.of(item) for item in items]
 
     def _position(self, item: Summary) -> int | None:

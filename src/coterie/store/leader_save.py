@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, true,
 
 from coterie.errors import Conflict
 from coterie.store import events, leases, requests
-from coterie.store.records import LEADER, Json, PlacementRecord, Slot, WorkflowChange
-from coterie.store.tables import placements, workflows
+from coterie.store.records import LEADER, Json, PartRecord, PlacementRecord, Slot, WorkflowChange
+from coterie.store.tables import placements, state_parts, workflows
 
 _STEP = (
     update(workflows)
@@ -25,6 +25,9 @@ _SLOT = (
 )
 _RELEASE = update(placements).where(_SLOT).values(held=False)
 _REPLACE = delete(placements).where(_SLOT)
+_REPLACE_PART = delete(state_parts).where(
+    state_parts.c.workflow == bindparam("of"), state_parts.c.number == bindparam("numbered")
+)
 _ORDER = (placements.c.workflow, placements.c.attempt, placements.c.group, placements.c.task)
 
 
@@ -55,6 +58,9 @@ def save(tx: Connection, changes: Sequence[WorkflowChange], fence: int) -> int:
     )
     if written.rowcount != len(changes):
         raise StaleError
+    if parts := [_part(one.id, part) for one in changes for part in one.parts]:
+        tx.execute(_REPLACE_PART, [{"of": part["workflow"], "numbered": part["number"]} for part in parts])
+        tx.execute(insert(state_parts), parts)
     events.append(tx, [row for one in changes for row in events.rows(one.events, one.id)])
     if placed := [_row(one.id, where) for one in changes for where in one.placed]:
         tx.execute(_REPLACE, [_slot(one.id, _where(where)) for one in changes for where in one.placed])
@@ -111,6 +117,10 @@ def _where(placement: PlacementRecord) -> Slot:
 def _slot(workflow: str, slot: Slot) -> dict[str, Json]:
     group, task, attempt = slot
     return {"of": workflow, "in_group": group, "for_task": task, "numbered": attempt}
+
+
+def _part(workflow: str, one: PartRecord) -> dict[str, Json]:
+    return {"workflow": workflow, "number": one.number, "data": list(one.data), "queued": list(one.queued) or None}
 
 
 def _row(workflow: str, one: PlacementRecord) -> dict[str, Json]:

@@ -119,7 +119,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRecord(Summary):
-    """A workflow with its spec and its state, as the life cycle wrote them."""
+    """A workflow with its spec and its state, as the life cycle wrote them; a state in parts has them as `parts`."""
 
     spec: Mapping[str, Json]
     state: Mapping[str, Json]
@@ -127,7 +127,7 @@ class WorkflowRecord(Summary):
 
 @dataclass(frozen=True, slots=True)
 class QueuedWorkflow:
-    """A workflow as its place in the queue needs it; `queued` is that field of its digest, None where it has none."""
+    """A workflow as its place in the queue needs it; `queued` are the entries of its groups, None where it has none."""
 
     id: str
     pool: str
@@ -191,10 +191,20 @@ class PlacementRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PartRecord:
+    """A part of a state by its number, and the entries of those of its groups that are in the queue."""
+
+    number: int
+    data: Sequence[Json]
+    queued: Sequence[Json] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WorkflowChange:
     """The next state of a workflow that was read at `version`, and all its rows.
 
-    `requests` are the numbers of the user requests that the state answers; they are deleted together with its commit.
+    A state in parts has their number as `parts`, and `parts` are those that changed. `requests` are the numbers of the
+    user requests that the state answers; they are deleted together with its commit.
     """
 
     id: str
@@ -205,6 +215,7 @@ class WorkflowChange:
     ended_at: float | None = None
     finished: bool = False
     digest: Mapping[str, Json] = field(default_factory=dict)
+    parts: Sequence[PartRecord] = ()
     events: Sequence[NewEvent] = ()
     placed: Sequence[PlacementRecord] = ()
     released: Sequence[Slot] = ()

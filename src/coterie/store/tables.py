@@ -21,7 +21,7 @@ from sqlalchemy import (
 from coterie.store.databases.columns import Number, SafeText
 
 # The migration that leads to these tables.
-REVISION = "0005"
+REVISION = "0006"
 
 # Constraints have names, so that migrations can refer to them on every database.
 metadata = MetaData(
@@ -80,6 +80,17 @@ Index(
     workflows.c.number,
     sqlite_where=workflows.c.finished == false(),
     postgresql_where=workflows.c.finished == false(),
+)
+
+# The parts of a large state, so that a step writes only those that it changes. `queued` are the groups of a part that
+# are in the queue, NULL where none is.
+state_parts = Table(
+    "state_parts",
+    metadata,
+    _of_workflow(),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("data", JSON, nullable=False),
+    Column("queued", JSON(none_as_null=True)),
 )
 
 submissions = Table(

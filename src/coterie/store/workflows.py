@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import msgspec
-from sqlalchemy import Column, Connection, Select, Text, bindparam, cast, false, func, insert, select, true, update
+from sqlalchemy import Column, Connection, Select, bindparam, false, func, insert, null, select, true, update
 
 from coterie.errors import Conflict, CoterieError, Hint, Mention, NotFound
 from coterie.store import events, pools
@@ -21,18 +21,12 @@ from coterie.store.records import (
     WorkflowQuery,
     WorkflowRecord,
 )
-from coterie.store.tables import counters, files, labels, submissions, workflows
+from coterie.store.tables import counters, files, labels, state_parts, submissions, workflows
 from coterie.store.tables import events as event_table
 
 MOST = 1000
 
 _SUMMARY: tuple[Column[Any], ...] = tuple(workflows.c[name] for name in Summary.__dataclass_fields__)
-# The digest as text, of which a page decodes only what it shows.
-_LISTED: Select[Any] = select(*(cast(column, Text) if column is workflows.c.digest else column for column in _SUMMARY))
-_DIGEST = list(Summary.__dataclass_fields__).index("digest")
-# The length from which a digest is decoded field by field.
-_LONG = 10_000
-_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _WHOLE: Select[Any] = select(*_SUMMARY, submissions.c.spec, workflows.c.state).join(
     submissions, submissions.c.workflow == workflows.c.id
 )
@@ -46,9 +40,28 @@ _COUNT = (
 )
 # Only one field of the digest: decoding the others of very many workflows would take most of the time.
 _QUEUED = (
-    select(workflows.c.id, workflows.c.pool, workflows.c.priority, workflows.c.number, workflows.c.digest["queued"])
+    select(
+        workflows.c.id,
+        workflows.c.pool,
+        workflows.c.priority,
+        workflows.c.number,
+        workflows.c.digest["queued"].label("queued"),
+    )
     .where(workflows.c.finished == false())
     .order_by(workflows.c.number.desc())
+)
+_PARTS = select(state_parts.c.data).where(state_parts.c.workflow == bindparam("wanted")).order_by(state_parts.c.number)
+_OF_UNFINISHED = state_parts.join(
+    workflows, (workflows.c.id == state_parts.c.workflow) & (workflows.c.finished == false())
+)
+_UNFINISHED_PARTS = (
+    select(state_parts.c.workflow, state_parts.c.data).select_from(_OF_UNFINISHED).order_by(state_parts.c.number)
+)
+_QUEUED_PARTS = (
+    select(state_parts.c.workflow, state_parts.c.queued)
+    .select_from(_OF_UNFINISHED)
+    .where(state_parts.c.queued.is_not(null()))
+    .order_by(state_parts.c.number)
 )
 _TALLY = select(workflows.c.pool, workflows.c.status, func.count()).group_by(workflows.c.pool, workflows.c.status)
 
@@ -174,7 +187,8 @@ def _as_stored(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def whole(tx: Connection, ident: str) -> WorkflowRecord:
     """Return a workflow with its spec and its state."""
-    return WorkflowRecord(*_found(tx, _ONE, ident))
+    found = WorkflowRecord(*_found(tx, _ONE, ident))
+    return _with_parts(found, tx.execute(_PARTS, {"wanted": ident}).scalars()) if _divided(found) else found
 
 
 def summary(tx: Connection, ident: str) -> Summary:
@@ -200,31 +214,13 @@ def upload(tx: Connection, ident: str) -> Upload:
 
 
 def page(tx: Connection, query: WorkflowQuery, after: int | None, limit: int) -> WorkflowPage:
-    """Return the newest workflows that were stored before number `after`.
-
-    Of a digest with very many queued groups, `queued` is only whether there are any.
-    """
+    """Return the newest workflows that were stored before number `after`."""
     size = max(1, min(limit, MOST))
-    wanted = _matching(_LISTED, query).order_by(workflows.c.number.desc()).limit(size + 1)
+    wanted = _matching(select(*_SUMMARY), query).order_by(workflows.c.number.desc()).limit(size + 1)
     if after is not None:
         wanted = wanted.where(workflows.c.number < max(0, min(after, LARGEST)))
-    found = [_listed(row) for row in tx.execute(wanted)]
+    found = [Summary(*row) for row in tx.execute(wanted)]
     return WorkflowPage(tuple(found[:size]), found[size - 1].number if len(found) > size else None)
-
-
-def _listed(row: Sequence[Any]) -> Summary:
-    values = list(row)
-    values[_DIGEST] = _listed_digest(values[_DIGEST])
-    return Summary(*values)
-
-
-def _listed_digest(text: str) -> dict[str, Any]:
-    if len(text) < _LONG:
-        return dict(loads(text))
-    return {
-        name: bytes(value) != b"[]" if name == "queued" else loads(bytes(value))
-        for name, value in _FIELDS.decode(text).items()
-    }
 
 
 def missing(tx: Connection, idents: Collection[str]) -> set[str]:
@@ -239,7 +235,23 @@ def missing(tx: Connection, idents: Collection[str]) -> set[str]:
 def unfinished(tx: Connection) -> tuple[WorkflowRecord, ...]:
     """Return all workflows whose state may still change, oldest first."""
     wanted = _WHOLE.where(workflows.c.finished == false()).order_by(workflows.c.number)
-    return tuple(WorkflowRecord(*row) for row in tx.execute(wanted))
+    found = [WorkflowRecord(*row) for row in tx.execute(wanted)]
+    parts: dict[str, list[Any]] = {}
+    if any(map(_divided, found)):
+        for row in tx.execute(_UNFINISHED_PARTS):
+            parts.setdefault(row.workflow, []).append(row.data)
+    return tuple(_with_parts(one, parts.get(one.id, ())) if _divided(one) else one for one in found)
+
+
+def _divided(one: WorkflowRecord) -> bool:
+    """Return whether the state of a workflow is stored in parts."""
+    return isinstance(one.state.get("parts"), int)
+
+
+def _with_parts(one: WorkflowRecord, parts: Iterable[Any]) -> WorkflowRecord:
+    """Return a workflow with the parts of its state in place of their number, unless some are missing."""
+    found = list(parts)
+    return replace(one, state={**one.state, "parts": found}) if len(found) == one.state["parts"] else one
 
 
 def versions(tx: Connection, idents: Collection[str]) -> Mapping[str, int]:
@@ -249,8 +261,14 @@ def versions(tx: Connection, idents: Collection[str]) -> Mapping[str, int]:
 
 
 def queued(tx: Connection) -> tuple[QueuedWorkflow, ...]:
-    """Return the unfinished workflows with the groups of their digests that are queued, newest first."""
-    return tuple(QueuedWorkflow(*row) for row in tx.execute(_QUEUED))
+    """Return the unfinished workflows with their groups that are queued, newest first."""
+    parts: dict[str, list[Any]] = {}
+    for row in tx.execute(_QUEUED_PARTS):
+        parts.setdefault(row.workflow, []).extend(row.queued)
+    return tuple(
+        QueuedWorkflow(row.id, row.pool, row.priority, row.number, parts.get(row.id) or row.queued)
+        for row in tx.execute(_QUEUED)
+    )
 
 
 def tally(tx: Connection) -> Mapping[tuple[str, str], int]:

@@ -13,8 +13,8 @@ from coterie.service.pools.catalog import PoolCatalog
 from coterie.service.queue.order import OrderInputs, in_order
 from coterie.store import QueuedWorkflow, Store, Summary
 
-# Reading the queue for lists takes at most about a tenth of the time, however many gangs wait.
-_SHARE = 10
+# Reading the queue for lists takes at most about a fiftieth of the time, however many gangs wait.
+_SHARE = 50
 # How long positions may be shown after their time while others read them again.
 _LATE_S = 1.0
 
@@ -29,7 +29,12 @@ class QueuePositions:
 
     def of(self, workflow: Summary) -> int | None:
         """Return the best position of a workflow's groups; None where none is in the queue."""
-        return self.best.get(workflow.id) if workflow.digest.get("queued") else None
+        return self.best.get(workflow.id) if is_queued(workflow) else None
+
+
+def is_queued(workflow: Summary) -> bool:
+    """Return whether groups of a workflow are in the queue; older releases wrote their entries, and not how many."""
+    return bool(workflow.digest.get("queued_groups", workflow.digest.get("queued")))
 
 
 def queue_positions(

@@ -42,13 +42,15 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Yield a connection that sees committed data."""
+        """Yield a connection whose statements all see the same commit."""
         with (
             postponed(),
             self._locked(self._read_lock),
             self._driver_errors_translated(),
             self.engine.connect() as connection,
         ):
+            if self.path is None:
+                connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
 
     @contextmanager

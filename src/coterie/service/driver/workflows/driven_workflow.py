@@ -18,10 +18,11 @@ from coterie.lifecycle import (
     StateEncoder,
     advance,
     from_json,
+    stored_tasks,
 )
 from coterie.service.driver.workflows.state_digest import DigestEncoder
 from coterie.service.submission.compilation import CompiledWorkflow
-from coterie.store import NewEvent, PlacementRecord, Slot, WorkflowChange, WorkflowRecord
+from coterie.store import NewEvent, PartRecord, PlacementRecord, Slot, WorkflowChange, WorkflowRecord
 from coterie.topology.levels import Topology
 
 Json = dict[str, Any]
@@ -77,9 +78,8 @@ class LiveWorkflow:
         The answer needs no decoding, and is no for an unreadable one.
         """
         try:
-            tasks = (task for group in stored.state["groups"] for task in group["tasks"])
             return stored.state.get("cancel") is None and all(
-                task.get("presence", _ABSENT) in _RESTING for task in tasks
+                task.get("presence", _ABSENT) in _RESTING for task in stored_tasks(stored.state)
             )
         except (AttributeError, KeyError, TypeError):
             return False
@@ -112,15 +112,21 @@ class LiveWorkflow:
             for task in each.tasks
         ]
         gone = set(released)
+        encoded = self._encoder.encode(state)
+        digest = self._digests.of(state, self.digest, divided=encoded.divided)
         change = WorkflowChange(
             id=self.id,
             version=self.version,
             status=state.status.value,
-            state=self._encoder.to_json(state),
+            state=encoded.data,
             started_at=state.started,
             ended_at=state.ended,
             finished=state.finished,
-            digest=self._digests.of(state, self.digest),
+            digest=digest,
+            parts=[
+                PartRecord(number, part.data, self._digests.queued(part.groups))
+                for number, part in encoded.parts.items()
+            ],
             events=events,
             placed=[row for slot, row in self.placed.items() if slot not in gone],
             released=released,
@@ -134,6 +140,7 @@ class LiveWorkflow:
         if change is not None:
             self.version += 1
             self.digest = change.digest
+            self._encoder.saved()
         self.pending, self.placed, self.requests = [], {}, []
 
 
