@@ -16,15 +16,16 @@ _WAITS = (Status.PROCESSING, Status.SCHEDULING, Status.RESCHEDULED)
 def deadline(spec: Spec, state: State) -> float | None:
     """Return when the next time limit passes, if there is one: the time at which a `Tick` is due."""
     return min(
-        (at for rules, group in zip(spec.groups, state.groups, strict=True) for at, _, _ in _limits(rules, group)),
+        (at for index in spec.limited for at, _, _ in _limits(spec.groups[index], state.groups[index])),
         default=None,
     )
 
 
 def tick(transition: Transition) -> None:
     """End the groups with a passed time limit."""
-    for index, group in enumerate(transition.whole_groups()):
-        passed = [limit for limit in _limits(transition.rules(index), group) if limit[0] <= transition.now]
+    groups = transition.whole_groups()
+    for index in transition.spec.limited:
+        passed = [limit for limit in _limits(transition.rules(index), groups[index]) if limit[0] <= transition.now]
         if passed:
             _, status, message = min(passed)
             finish(transition, index, status, message)

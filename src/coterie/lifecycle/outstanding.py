@@ -9,6 +9,9 @@ from coterie.lifecycle.spec import GroupRules, Spec
 from coterie.lifecycle.state import GroupState, State, TaskState
 from coterie.lifecycle.status import Presence, Status
 
+# Nothing is to be done about tasks that are gone, or run.
+_LASTING = (Presence.ABSENT, Presence.CREATED)
+
 
 def outstanding(spec: Spec, state: State) -> tuple[Action, ...]:
     """Return every action whose effect is not yet confirmed, in an order in which they can be performed."""
@@ -37,9 +40,8 @@ def group_outstanding(rules: GroupRules, group: GroupState, grace_s: float) -> I
     yield from _requests(group, found.get(Presence.QUEUED, {}))
     for attempt, tasks in found.get(Presence.PLACED, {}).items():
         yield Create(group.name, attempt, group.base, rules.held, tuple((task.name, task.node) for task in tasks))
-    waiting = [task for task in group.tasks if _waits(task)]
-    if waiting and rules.held and all(_passed(task) for task in group.tasks):
-        yield from (Go(task.name, task.attempt) for task in waiting)
+    if rules.held and all(_passed(task) for task in group.tasks):
+        yield from (Go(task.name, task.attempt) for task in group.tasks if _waits(task))
 
 
 def requests(group: GroupState) -> Iterator[Enqueue]:
@@ -70,10 +72,10 @@ def anchors(group: GroupState) -> Iterator[tuple[str, str]]:
 
 
 def _by_presence(group: GroupState) -> dict[Presence, dict[int, list[TaskState]]]:
-    """Return the tasks that have left traces, by where those may be and by attempt."""
+    """Return the tasks whose presence is to change, by presence and by attempt."""
     found: dict[Presence, dict[int, list[TaskState]]] = {}
     for task in group.tasks:
-        if task.presence is not Presence.ABSENT:
+        if task.presence not in _LASTING:
             found.setdefault(task.presence, {}).setdefault(task.attempt, []).append(task)
     return found
 

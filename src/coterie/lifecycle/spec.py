@@ -107,6 +107,15 @@ class Spec:
         return {index: tuple(after) for index, after in found.items()}
 
     @cached_property
+    def limited(self) -> tuple[int, ...]:
+        """The positions of the groups with time limits."""
+        return tuple(
+            index
+            for index, group in enumerate(self.groups)
+            if any(limit is not None for limit in (group.queue_timeout_s, group.start_timeout_s, group.exec_timeout_s))
+        )
+
+    @cached_property
     def places(self) -> Mapping[str, tuple[int, int]]:
         """The group and the position in it of each task."""
         return {
