@@ -239,11 +239,11 @@ def _wrong_type(kind: str, name: str, value: object, context: Mapping[str, Any])
     hint = ""
     if value is None:
         hint = "Give it a value, or remove the line."
-    elif wanted == "text" and isinstance(value, bool | int | float):
+    elif kind == "string_type" and isinstance(value, bool | int | float):
         hint = f'Put it in quotes: "{said(value)}"'
-    elif wanted == "true or false":
+    elif kind == "bool_type":
         hint = "Write true or false without quotes."
-    elif wanted == "a list":
+    elif kind in {"tuple_type", "list_type"}:
         hint = 'Begin each entry with "- ".'
     return f"{name} must be {wanted}, not {said(value)}", hint
 

@@ -25,6 +25,7 @@ from coterie.planning.snapshot_levels import kai_levels
 from coterie.sources import Snapshot
 from coterie.sources.cluster_file import read_cluster_file
 from coterie.sources.kubectl import read_kubectl
+from coterie.sources.limits import STANDARD_INPUT
 from coterie.topology.check import LabelFinding
 from coterie.topology.levels import Topology
 
@@ -46,7 +47,7 @@ NO_TOPOLOGIES = Topologies()
 def read_snapshot(data: bytes, file: str) -> Snapshot:
     """Return the cluster in kubectl's JSON or YAML or in a cluster file; raise `SpecErrors` for anything else."""
     if not data.strip():
-        before = "The command before the pipe may have failed." if file == "standard input" else "Check the file name."
+        before = "The command before the pipe may have failed." if file == STANDARD_INPUT else "Check the file name."
         raise SpecErrors([Fault("there is no cluster in it: it is empty", hint=before, place=Place(file))])
     expect(FileKind.CLUSTER, data, file)
     start = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 448 << 20
 _CHUNK = 1 << 20
 _LOOK_MS = 250
+# The name of standard input as a file, in messages and in the places of faults.
+STANDARD_INPUT = "standard input"
 _SHRINK = (
     "Leave out what placement does not need: "
     "kubectl get nodes,pods -A -o json | jq -c 'del(.items[].metadata.managedFields, .items[].status.images)'"
@@ -30,7 +32,7 @@ def read_bytes(path: str, stdin: BinaryIO, limit: int = DEFAULT_LIMIT) -> bytes:
     bytes; a regular file is measured before any of it is read.
     """
     if path == "-":
-        return _up_to(stdin, limit, "standard input")
+        return _up_to(stdin, limit, STANDARD_INPUT)
     if not path:
         raise UsageError("the name of the cluster is empty", hint='Give a file name, or "-" for standard input.')
     try:

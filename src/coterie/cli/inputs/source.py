@@ -26,7 +26,7 @@ from coterie.planning.inputs import (
 )
 from coterie.planning.inputs import collect as collect  # noqa: PLC0414 - commands take it from here
 from coterie.sources import Snapshot
-from coterie.sources.limits import read_bytes
+from coterie.sources.limits import STANDARD_INPUT, read_bytes
 from coterie.topology.check import LabelFinding
 from coterie.topology.cluster import Cluster
 from coterie.topology.levels import Topology
@@ -186,7 +186,7 @@ def read_input(source: str) -> bytes:
 
 def shown(source: str) -> str:
     """Return the name of a source in messages."""
-    return "standard input" if source == "-" else source
+    return STANDARD_INPUT if source == "-" else source
 
 
 def source_title(source: ClusterOptions, config: Config | None) -> str:
