@@ -29,6 +29,10 @@ class TopologyResource(Protocol):
     """
 
     @property
+    def scheduler(self) -> str:
+        """The name of the scheduler in pods and in references to the resource."""
+
+    @property
     def api_version(self) -> str:
         """The group and version of the resource."""
 

@@ -9,7 +9,7 @@ from coterie.backends.base.topology_resource import WorkLevel
 from coterie.errors import field_path
 from coterie.frontends.grove.kai_topology import CLUSTER_TOPOLOGY, COTERIE, KAI_VERSION, MANAGED_BY, read_kai_topology
 from coterie.frontends.grove.podcliqueset.written_constraints import items_of, mapping_at
-from coterie.frontends.grove.topology import kai_refuses
+from coterie.frontends.grove.topology import KAI, kai_refuses
 
 Object = Mapping[str, Any]
 
@@ -19,6 +19,7 @@ _POD_GROUP_NAME = "pod-group-name"
 class KaiTopologyResource:
     """The functions of `TopologyResource` for KAI."""
 
+    scheduler = KAI
     api_version = KAI_VERSION
     kind = "Topology"
     work = ("scheduling.run.ai/v2alpha2", "PodGroup")

@@ -16,7 +16,7 @@ from coterie.errors import CoterieError, SpecErrors, Unavailable
 from coterie.frontends.grove.conditions import DRIFT
 from coterie.frontends.grove.drift import drift_of
 from coterie.frontends.grove.kai_topology import read_kai_topologies
-from coterie.frontends.grove.topology import KAI, ClusterTopology, read_cluster_topology
+from coterie.frontends.grove.topology import ClusterTopology, read_cluster_topology
 from coterie.frontends.kubernetes.objects import resource_of
 from coterie.kube.cache import CacheChange
 from coterie.kube.errors import ObjectConflict
@@ -102,7 +102,7 @@ class TopologyReconciler:
             return None
         about = {**about, "apiVersion": self._topologies[kind].kind.api_version, "kind": kind}
         try:
-            found = read_cluster_topology(resource_of(about), enabled=None).for_scheduler(KAI)
+            found = read_cluster_topology(resource_of(about), enabled=None).for_scheduler(self._resource.scheduler)
         except SpecErrors as error:
             self._report(about, invalid_outcome(about, error.faults, self._now()))
             return None
@@ -147,7 +147,8 @@ class TopologyReconciler:
         `there` are the resources as the watch shows them; those of the topology are brought up to date where it is
         behind, so that nothing is told that is over already.
         """
-        if KAI not in self._settings.enabled or found.reference(KAI) is not None:
+        scheduler = self._resource.scheduler
+        if scheduler not in self._settings.enabled or found.reference(scheduler) is not None:
             return None
         if next_step(found, self._resource, there) is None and not in_exchange(found, self._resource, there):
             return None
