@@ -20,7 +20,7 @@ from lightkube.core.generic_client import ALL_NS, BasicRequest, GenericSyncClien
 from lightkube.core.resource import Resource
 
 from coterie.errors import CoterieError, UsageError
-from coterie.kube.errors import RequestDescription, error_of, passing
+from coterie.kube.errors import RequestDescription, error_of, is_transient
 from coterie.kube.kinds import ObjectKind
 from coterie.kube.kubeconfig import ServerEntry, choose
 from coterie.kube.retry import RetryLimits, Transient, with_retries
@@ -259,7 +259,7 @@ def failure_of(
 ) -> CoterieError | Transient:
     """Return the exception for an unsuccessful answer."""
     error = error_of(call, code, body)
-    return Transient(error, _asked_wait(headers, body)) if passing(code) else error
+    return Transient(error, _asked_wait(headers, body)) if is_transient(code) else error
 
 
 def _asked_wait(headers: Mapping[str, str], body: bytes) -> float | None:

@@ -25,6 +25,7 @@ from coterie.kube.wire import ApiStatus, read_status
 _USER = re.compile(r'User "([^"]*)"')
 _DENIED = re.compile(r"cannot (\w+) resource")
 _MANAGER = re.compile(r'conflict with "([^"]*)"')
+_MOST_LISTED = 4
 _WRITES = frozenset({"patch", "post", "put", "delete"})
 # The verbs of RBAC rules for methods of HTTP.
 _RBAC_VERBS = {"post": "create", "put": "update"}
@@ -109,7 +110,7 @@ class MissingKind(NotFound):
         self.kind = kind
 
 
-def passing(code: int) -> bool:
+def is_transient(code: int) -> bool:
     """Return whether a retry may succeed after an answer with this status code."""
     return code in _BUSY or code >= 500
 
@@ -130,7 +131,7 @@ def error_of(call: RequestDescription, code: int, body: bytes) -> CoterieError:
         return Expired(f"{call.title()}: the requested version is no longer available", "Read the list again.")
     if code in {400, 422} and call.verb in _WRITES:
         return SpecErrors(list(_faults(call, said)))
-    if passing(code):
+    if is_transient(code):
         return _unavailable(call, code, said)
     if status is None:
         return not_kubernetes(call, f"HTTP {code}")
@@ -238,7 +239,7 @@ def _line(text: str, limit: int = 300) -> str:
     return joined if len(joined) <= limit else f"{joined[: limit - 1]}…"
 
 
-def _listed(words: Iterable[str], most: int = 4) -> str:
+def _listed(words: Iterable[str]) -> str:
     found = list(words)
-    more = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + more
+    more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
+    return ", ".join(found[:_MOST_LISTED]) + more

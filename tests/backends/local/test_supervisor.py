@@ -188,7 +188,7 @@ def test_what_was_archived_can_be_read_and_comes_back_with_the_next_order(
     ended(supervisor, shell("echo first; echo left > ../output/said"))
     supervisor.archive(key().workflow)
     assert supervisor.statuses() == {}
-    assert supervisor.away() == {key().workflow}
+    assert supervisor.archived() == {key().workflow}
     assert piece(supervisor, key()) == b"first\n"
     before = tmp_path / "root" / key().path / "output/said"
     assert before.read_text() == "left\n", "it is found where it was"
@@ -197,11 +197,11 @@ def test_what_was_archived_can_be_read_and_comes_back_with_the_next_order(
     ended(supervisor, shell("echo second", attempt=2))
     assert before.read_text() == "left\n", "and when it is back"
     assert supervisor.statuses().keys() == {key(), key(attempt=2)}
-    assert supervisor.away() == set()
+    assert supervisor.archived() == set()
     supervisor.archive(key().workflow)
     supervisor.remove(key().workflow)
     assert piece(supervisor, key()) == b""
-    assert supervisor.away() == set()
+    assert supervisor.archived() == set()
     assert not (tmp_path / "root" / key().workflow).is_symlink()
     assert not (tmp_path / "root" / key().workflow).exists()
 
@@ -222,7 +222,7 @@ def test_what_still_runs_is_not_archived(supervisor: Supervisor) -> None:
     running(supervisor, order("sleep", "1000"))
     supervisor.archive(key().workflow)
     assert supervisor.statuses().keys() == {key()}
-    assert supervisor.away() == set()
+    assert supervisor.archived() == set()
 
 
 def test_a_workflow_that_is_removed_leaves_no_folder(supervisor: Supervisor, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ class AttemptTable:
         except OSError as error:
             if error.errno in _PASSING:
                 return error.strerror or str(error)
-            self.never(attempt, f"the process that watches it could not be started: {error.strerror}")
+            self.withdraw(attempt, f"the process that watches it could not be started: {error.strerror}")
         attempt.tries += 1
         return ""
 
@@ -209,7 +209,7 @@ class AttemptTable:
             return ""
         return f"the process that watches it could not start: {words}"
 
-    def never(self, attempt: Attempt, why: str) -> None:
+    def withdraw(self, attempt: Attempt, why: str) -> None:
         """Mark an attempt as lost before it began, unless another process began it first."""
         if folders.withdraw(attempt.folder):
             self.lose({attempt: why})

@@ -162,7 +162,7 @@ class LocalDriver:
 
     def archived(self) -> set[str]:
         """Return the ids of archived workflows."""
-        return self._supervisor.away()
+        return self._supervisor.archived()
 
     def forget(self, workflow: str) -> None:
         """End and remove all remains of a workflow."""

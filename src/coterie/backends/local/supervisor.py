@@ -172,7 +172,7 @@ class Supervisor:
                 folders.archive(self._root, workflow)
                 self._table.discard(mine)
 
-    def away(self) -> set[str]:
+    def archived(self) -> set[str]:
         """Return the archived workflows."""
         with self._words("look for archived tasks"):
             return folders.ended(self._root)
@@ -280,7 +280,7 @@ class Supervisor:
             return
         del self._apart[together]
         for each in left:
-            self._table.never(each, f"it could not start together with the others: {why}")
+            self._table.withdraw(each, f"it could not start together with the others: {why}")
         for each in (self._table.attempts[key] for key in together if key in self._table.attempts):
             self._table.stop(each, 0.0)
             self._start_order.drop(each.key, together)

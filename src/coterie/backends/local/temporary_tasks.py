@@ -10,7 +10,7 @@ from coterie.backends.local.machine import processes
 from coterie.backends.local.shim import ownership
 
 
-def end_with_me(root: Path) -> None:
+def end_with_this_process(root: Path) -> None:
     """Make the tasks below a root end with this process, however it ends; to be called before the first one begins."""
     make_root(root)
     ownership.write(f"{root}/{ownership.KEEPER}", ownership.identity(os.getpid()).encode())

@@ -31,7 +31,7 @@ def temporary_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
     try:
         with _locked(folder):
-            temporary_tasks.end_with_me(folder / TASKS)
+            temporary_tasks.end_with_this_process(folder / TASKS)
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
