@@ -26,7 +26,7 @@ class NotLeading(CoterieError):  # noqa: N818 - the leaf says what happened
 
 
 class Writer:
-    """Reads past the caches, and writes while this replica leads.
+    """Writes of the leading replica, and reads that bypass the caches.
 
     `writes` is a connection whose requests end, without retries, before another replica can lead.
     """

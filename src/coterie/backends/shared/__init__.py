@@ -1,1 +1,1 @@
-"""Parts that several backends share: names, tokens, files of tasks, manifests, ComputeDomains, ownership."""
+"""Parts that several backends share: names, files and environment of tasks, manifests, ComputeDomains, ownership."""
