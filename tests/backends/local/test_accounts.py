@@ -169,7 +169,7 @@ def test_each_owner_has_one_account_for_good(state: Path) -> None:
     again = AccountTable(state / "tasks", accounts)
     assert {owner: again.of(owner) for owner in ("eve", "bob", "ann")} == found
     assert again.of("local") is None
-    with pytest.raises(UsageError, match="all 3 accounts of tasks belong to other people than dan"):
+    with pytest.raises(UsageError, match="all 3 task accounts belong to people other than dan"):
         again.of("dan")
     assert AccountTable(state / "tasks", TaskAccounts(range(ANN, ANN + 1))).of("dan") == ANN
 

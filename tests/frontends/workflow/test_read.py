@@ -140,7 +140,7 @@ def test_anchors_and_merge_keys_may_share_parts_of_tasks() -> None:
         (plain(task("a", "volumeMounts: [/a, '/b:/a']")), '"/a" is mounted over twice', 4, ""),
         (
             plain(task("a", "files: [{path: /a/b, contents: x}, {path: //a, contents: x}]")),
-            '"/a" is a file, and',
+            '"/a" is used both as a file and',
             4,
             "",
         ),
@@ -210,7 +210,7 @@ def test_faults_between_files_come_with_those_of_single_files() -> None:
         'file "/b" has neither contents nor localpath',
         '"/b" is written twice',
         "{{host:x}} names no task of the workflow",
-        '"/c" is a file, and a folder of the file "/c/d"',
+        '"/c" is used both as a file and as a folder of the file "/c/d"',
         'volumeMounts[1] must be absolute paths, not "m"',
         '"/m" is mounted over twice',
     ]

@@ -154,7 +154,7 @@ def _path_faults(files: list[str], folders: list[str]) -> Iterator[tuple[str, st
             yield f'the path "{path}" is also that of {taken[path]}', "Choose another path for one of them.", where
         elif path in parents:
             hint = "Choose another path for one of them."
-            yield f'the path "{path}" is a file, and a folder of the file "{parents[path]}"', hint, where
+            yield f'the path "{path}" is used both as a file and as a folder of the file "{parents[path]}"', hint, where
         taken.setdefault(path, "another file")
 
 

@@ -230,7 +230,7 @@ def _files(member: WorkflowTask) -> Iterator[Fault]:
         if path in seen:
             yield Fault(f"{said(path)} is written twice", path=where, hint="Keep one of the two.")
         elif path in folders:
-            message = f"{said(path)} is a file, and a folder of the file {said(folders[path])}"
+            message = f"{said(path)} is used both as a file and as a folder of the file {said(folders[path])}"
             yield Fault(message, path=where, hint="Choose another path for one of them.")
         seen.add(path)
 

@@ -53,6 +53,6 @@ class AccountTable:
         finally:
             draft.unlink()
         raise UsageError(
-            f"all {len(ids)} accounts of tasks belong to other people than {owner}",
+            f"all {len(ids)} task accounts belong to people other than {owner}",
             "Start the service with a wider range of --task-accounts.",
         )
