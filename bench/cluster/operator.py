@@ -66,11 +66,6 @@ class ClusterCosts:
     changed: int
     memory_mb: float
 
-    @property
-    def writes_per_change(self) -> float:
-        """Writes for each object whose status changed."""
-        return self.change_writes / self.changed
-
 
 def decisions(topologies: int, requests: int) -> Decisions:
     """Measure decisions on sets that name one of many topologies."""

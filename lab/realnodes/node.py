@@ -41,7 +41,7 @@ class RealNode:
 
     def __init__(self, lab: Surroundings, wanted: Object, index: int, port: int) -> None:
         self.name: str = wanted["metadata"]["name"]
-        self._lab, self._wanted, self._index = lab, wanted, index
+        self._lab, self._wanted = lab, wanted
         self._folder = _folders(lab.folder) / str(index)
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / _FILE).write_text(json.dumps({"wanted": wanted, "index": index, "port": port}), "utf-8")

@@ -10,7 +10,7 @@ import pytest
 
 from coterie.errors import FieldError, NotFound, SpecErrors, UsageError
 from coterie.kube.apply import apply, apply_all
-from coterie.kube.delete import Dependents, delete
+from coterie.kube.delete import delete
 from coterie.kube.errors import ApiForbidden, MissingKind, ObjectConflict
 from coterie.kube.kinds import POD, POD_GROUP, kind_of
 from tests.kube.faulty_transport import Script, answer, api, status, thing
@@ -175,14 +175,14 @@ def test_kubernetes_own_kinds_are_known() -> None:
 def test_exactly_one_object_is_deleted() -> None:
     script = Script([answer({})])
 
-    assert delete(api(script), POD, "p", namespace="n", uid="u1", dependents=Dependents.FOREGROUND, grace_s=0)
+    assert delete(api(script), POD, "p", namespace="n", uid="u1", grace_s=0)
 
     (request,) = script.asked
     assert (request.method, request.url.path) == ("DELETE", "/api/v1/namespaces/n/pods/p")
     assert json.loads(request.content) == {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "propagationPolicy": "Foreground",
+        "propagationPolicy": "Background",
         "preconditions": {"uid": "u1"},
         "gracePeriodSeconds": 0,
     }

@@ -18,7 +18,7 @@ from coterie.errors import FieldError, NotFound, SpecErrors, Unavailable
 from coterie.kube.api import Api
 from coterie.kube.apply import apply
 from coterie.kube.cache import ChangeType
-from coterie.kube.delete import Dependents, delete
+from coterie.kube.delete import delete
 from coterie.kube.errors import ApiForbidden, ApiUnauthorized, MissingKind, ObjectConflict
 from coterie.kube.kinds import COMPUTE_DOMAIN, NODE, POD_GROUP, TOPOLOGY, kind_of
 from coterie.kube.kubeconfig import choose
@@ -212,8 +212,7 @@ def test_only_the_object_that_was_meant_is_deleted(plain: Lab, api: Api) -> None
 
     assert not delete(api, CONFIG_MAP, "meant", namespace="default", uid=first.uid)
     assert get(api, CONFIG_MAP, "meant", Identified, "default").metadata.uid == second.uid
-    assert delete(api, CONFIG_MAP, "meant", namespace="default", dependents=Dependents.FOREGROUND)
-    # The garbage collector lets go of it when it has looked for what hangs on it.
+    assert delete(api, CONFIG_MAP, "meant", namespace="default")
     plain.wait(lambda: not delete(api, CONFIG_MAP, "meant", namespace="default"), PATIENCE_S, "it is gone")
 
 

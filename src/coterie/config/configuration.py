@@ -123,9 +123,9 @@ class Pool:
         return registry.traits(self.scheduler)
 
     @staticmethod
-    def for_levels(topology: Topology, name: str = "default", scheduler: str = registry.EMBEDDED) -> Pool:
+    def for_levels(topology: Topology, name: str = "default") -> Pool:
         """Return a pool for one call that has no configuration."""
-        return Pool(name, backend=scheduler, scheduler=scheduler, topology=topology)
+        return Pool(name, backend=registry.EMBEDDED, scheduler=registry.EMBEDDED, topology=topology)
 
     def with_topology(self, topology: Topology) -> Pool:
         """Return the pool with the levels of the ClusterTopology that it names."""
@@ -268,7 +268,7 @@ def _account_faults(backends: Mapping[str, BackendModel]) -> Iterator[Fault]:
             hint = "Remove the line: pods run under the accounts of their images."
             yield Fault(f'task_accounts apply only to local backends, and "{name}" is not one', path=path, hint=hint)
         elif first is not None and backends[first].task_accounts != backend.task_accounts:
-            hint = "All local backends are the machine of the service: give them the same, or one of them alone."
+            hint = "All local backends run on the service's machine: give them the same accounts, or only one of them."
             yield Fault(f'backends "{first}" and "{name}" have different task_accounts', path=path, hint=hint)
         else:
             first = name

@@ -1,21 +1,11 @@
-"""Deletion of exactly the intended object, and of its dependents."""
+"""Deletion of exactly the intended object; the cluster's garbage collector deletes its dependents afterwards."""
 
 from __future__ import annotations
-
-from enum import StrEnum
 
 from coterie.errors import NotFound
 from coterie.kube.api import Api
 from coterie.kube.errors import MissingKind, ObjectConflict
 from coterie.kube.kinds import ObjectKind
-
-
-class Dependents(StrEnum):
-    """The treatment of the objects that a deleted object owns."""
-
-    BACKGROUND = "Background"
-    FOREGROUND = "Foreground"
-    ORPHAN = "Orphan"
 
 
 def delete(
@@ -26,20 +16,18 @@ def delete(
     namespace: str | None = None,
     uid: str = "",
     version: str = "",
-    dependents: Dependents = Dependents.BACKGROUND,
     grace_s: int | None = None,
 ) -> bool:
     """Request the deletion of an object; return False when it is already gone.
 
     With a `uid`, a later object of the same name is left alone, and with a `version` one that has changed since; both
-    return False. The object may still exist after this returns, as long
-    as its finalizers require.
+    return False. The object may still exist after this returns, as long as its finalizers require.
     """
     call = api.call_of("delete", kind, name, namespace)
     options: dict[str, object] = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "propagationPolicy": dependents.value,
+        "propagationPolicy": "Background",
     }
     if uid or version:
         known = {"uid": uid, "resourceVersion": version}

@@ -18,6 +18,9 @@ from coterie.errors import CoterieError
 
 T = TypeVar("T")
 
+# The largest jitter of a delay, as a share of it.
+_JITTER = 0.1
+
 
 @dataclass(frozen=True, slots=True)
 class RetryLimits:
@@ -66,9 +69,9 @@ def with_retries(patience: RetryLimits, call: Callable[[], T], clock: Callable[[
     raise AssertionError("the last attempt returns or raises")
 
 
-def jittered(wait_s: float, share: float = 0.1) -> float:
+def jittered(wait_s: float) -> float:
     """Return a delay with random jitter added, so that many clients do not return at the same moment."""
-    return wait_s * (1 + share * random.random())  # noqa: S311 - spreads clients, guards nothing
+    return wait_s * (1 + _JITTER * random.random())  # noqa: S311 - spreads clients, guards nothing
 
 
 def backoff(failures: int, first_s: float, longest_s: float) -> float:

@@ -12,12 +12,11 @@ from coterie.topology.ranges import fold
 Json = dict[str, Any]
 
 CHOSEN = "✔"
+_INDENT = "  "
 _NUMBERS = frozenset({"FITS", "FREE GPUS", "LEFT", "NODES", "EXTRA"})
 
 
-def choice_lines(
-    name: str, choice: Json, short: Abbreviations, style: Style, *, indent: str = "  ", wide: bool = False
-) -> Iterator[str]:
+def choice_lines(name: str, choice: Json, short: Abbreviations, style: Style, *, wide: bool = False) -> Iterator[str]:
     """Yield the candidate domains of a gang's groups: one sentence, and one row per domain; cut unless `wide`."""
     level, wanted = choice["level"], count(choice["wanted"], "task")
     nodes = choice["counted"]["nodes"]
@@ -27,12 +26,12 @@ def choice_lines(
     groups = fold(path[-1][1] for path in choice["groups"] if path[-1][1] != "default")
     kept = f"{choice['type']} {level}" + (f": {groups}" if groups else "")
     size = f"{wanted} each" if len(choice["groups"]) > 1 else wanted
-    yield from wrapped(visible(f"{name}: {size}, {kept}"), style.width, indent)
+    yield from wrapped(visible(f"{name}: {size}, {kept}"), style.width, _INDENT)
     yield from (
-        f"{indent}{line}" for line in _table(choice, short, style, 1 << 16 if wide else style.width - len(indent))
+        f"{_INDENT}{line}" for line in _table(choice, short, style, 1 << 16 if wide else style.width - len(_INDENT))
     )
     if choice["more"]:
-        yield f"{indent}  and {count(choice['more'], f'more {visible(level)}')}"
+        yield f"{_INDENT}  and {count(choice['more'], f'more {visible(level)}')}"
 
 
 def counted(found: Json, word: str, good: str) -> str:

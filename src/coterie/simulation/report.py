@@ -35,7 +35,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 86400:,.1f} d"
 
 
-def simulation_json(result: Result, *, trace: str, pool: str, timing: bool = True) -> Json:
+def simulation_json(result: Result, *, trace: str, pool: str) -> Json:
     """Return a simulation as data; times are in seconds from the first submission, shares between 0 and 1."""
     rule = result.rule
     return {
@@ -57,15 +57,12 @@ def simulation_json(result: Result, *, trace: str, pool: str, timing: bool = Tru
         "fragmentation": fragmentation_words(result),
         "jobs": len(result.jobs),
         "gpu_hours": round(result.gpu_hours, 3),
-        "policies": [
-            _policy(figures, series, timing=timing)
-            for figures, series in zip(result.figures, result.series, strict=True)
-        ],
+        "policies": [_policy(figures, series) for figures, series in zip(result.figures, result.series, strict=True)],
         "warnings": [{"code": notice.code, "message": notice.message} for notice in result.notices],
     }
 
 
-def _policy(figures: Figures, series: Series, *, timing: bool) -> Json:
+def _policy(figures: Figures, series: Series) -> Json:
     waits = figures.waits
     spent = {
         "asked": figures.asked,
@@ -91,7 +88,7 @@ def _policy(figures: Figures, series: Series, *, timing: bool) -> Json:
         },
         "violations": figures.violations,
         "undecided": figures.undecided,
-        **({"stats": spent} if timing else {}),
+        "stats": spent,
         "series": {
             "time_s": [round(time, 3) for time in series.time_s],
             "gpu_use": [round(value, 6) for value in series.gpu_use],

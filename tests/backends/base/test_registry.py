@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from coterie.backends.base import registry
-from coterie.config.configuration import Pool
 from coterie.config.model import BackendModel
-from coterie.topology.levels import Topology
 
 _PLAN = """
 import sys
@@ -38,7 +36,7 @@ def test_the_configuration_names_every_scheduler() -> None:
 
 
 def test_an_unknown_scheduler_promises_nothing() -> None:
-    found = Pool.for_levels(Topology(), scheduler="unknown").traits
+    found = registry.traits("unknown")
 
     assert [found.driven, found.topology, found.compute_domains, found.embedded] == [False] * 4
 

@@ -40,9 +40,3 @@ def test_the_condition_of_a_graph_follows_groves_with_the_sign_turned(
     grove: DynamoCondition | None, expected: DynamoCondition
 ) -> None:
     assert levels_available(grove) == expected
-
-
-@pytest.mark.parametrize("reason", [MISSING, "TopologyNameMissing"], ids=["G69 Dynamo", "no name"])
-def test_dynamo_itself_takes_unknown_for_available(reason: str) -> None:
-    found = levels_available(DynamoCondition("Unknown", reason), trusting=True)
-    assert found == DynamoCondition("True", "AllTopologyLevelsAvailable")

@@ -197,7 +197,6 @@ def test_shared_memory_is_mounted_unless_it_is_unwanted_or_there_already() -> No
 
 def test_what_the_operators_configuration_decides_is_left_out_unless_set() -> None:
     assert "terminationDelay" not in template(beta())
-    assert template(beta(), DynamoSettings(termination_delay="15m"))["terminationDelay"] == "15m"
     assert template(changed(beta(), put("spec.priorityClassName", "high")))["priorityClassName"] == "high"
     assert template(beta())["headlessServiceConfig"] == {"publishNotReadyAddresses": True}
 

@@ -9,7 +9,6 @@ from coterie.backends.shared.manifest_text import Manifest
 from coterie.errors import Notice, UsageError
 from coterie.frontends.dynamo.lower import lower_graph
 from coterie.frontends.dynamo.model import GraphDeployment
-from coterie.frontends.dynamo.settings import DEFAULTS, DynamoSettings
 from coterie.frontends.grove.podcliqueset.read import read_podcliqueset
 from coterie.frontends.grove.topology import read_cluster_topology
 from coterie.frontends.kubernetes.objects import Resource
@@ -17,12 +16,12 @@ from coterie.frontends.kubernetes.objects import Resource
 Source = GraphDeployment | Resource
 
 
-def render_grove(sources: Iterable[Source], settings: DynamoSettings = DEFAULTS) -> list[Manifest]:
+def render_grove(sources: Iterable[Source]) -> list[Manifest]:
     """Return the manifests of graph deployments, PodCliqueSets and ClusterTopologies, topologies first.
 
     Raises `SpecErrors` for a graph deployment that no PodCliqueSet can express, and for objects of a wrong shape.
     """
-    found = [_manifest(source, settings) for source in sources]
+    found = [_manifest(source) for source in sources]
     return sorted(found, key=lambda manifest: manifest["kind"] != "ClusterTopologyBinding")
 
 
@@ -31,9 +30,9 @@ def render_notices(sources: Iterable[Source]) -> list[Notice]:
     return [notice for source in sources for notice in _notices(source)]
 
 
-def _manifest(source: Source, settings: DynamoSettings) -> Manifest:
+def _manifest(source: Source) -> Manifest:
     if isinstance(source, GraphDeployment):
-        return lower_graph(source, settings).manifest
+        return lower_graph(source).manifest
     if source.kind == "PodCliqueSet":
         read_podcliqueset(source)
         return upgraded(source.data)

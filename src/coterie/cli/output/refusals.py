@@ -16,6 +16,8 @@ from coterie.topology.ranges import fold
 
 Json = dict[str, Any]
 
+_INDENT = "    "
+
 
 def why_lines(
     answer: Json,
@@ -84,12 +86,11 @@ def refusal_lines(
     short: Abbreviations,
     style: Style,
     *,
-    indent: str = "    ",
     choices: Sequence[Json] = (),
     verbose: bool = False,
 ) -> Iterator[str]:
     """Yield the obstacles of a group, and remedies; `choices` are counted, with `verbose` nodes too."""
-    yield from wrapped(visible(short.sentence(refusal["message"])), style.width, indent, indent)
+    yield from wrapped(visible(short.sentence(refusal["message"])), style.width, _INDENT, _INDENT)
     rows = []
     if refusal["level"] and refusal["best"]:
         rows.append(("best", best_of(refusal, short)))
@@ -103,7 +104,7 @@ def refusal_lines(
     ways = [(f"it {way['change']}", option_of(way)) for way in refusal["ways_out"]]
     width = max((len(text) for text, _ in ways), default=0)
     longest = width + 2 + max((len(option) for _, option in ways), default=0)
-    aligned = width if len(indent) + 9 + longest <= style.width else 0
+    aligned = width if len(_INDENT) + 9 + longest <= style.width else 0
     rows += [("way out", f"{text.ljust(aligned)}  {option}".rstrip()) for text, option in ways]
     for word, text in rows:
-        yield from wrapped(visible(text), style.width, f"{indent}{'':9}", f"{indent}{word:9}")
+        yield from wrapped(visible(text), style.width, f"{_INDENT}{'':9}", f"{_INDENT}{word:9}")

@@ -25,14 +25,14 @@ class DynamoCondition:
     reason: str
 
 
-def levels_available(grove: DynamoCondition | None, *, trusting: bool = False) -> DynamoCondition:
+def levels_available(grove: DynamoCondition | None) -> DynamoCondition:
     """Return the condition of a graph deployment for that of its PodCliqueSet, None where Grove has set none yet.
 
-    An unknown status stays unknown. Dynamo's own operator reports it as available, and so does `trusting`.
+    An unknown status stays unknown, although Dynamo's own operator reports it as available.
     """
     if grove is None:
         return DynamoCondition("Unknown", PENDING)
-    if grove.status == "False" or (grove.status == "Unknown" and trusting):
+    if grove.status == "False":
         return DynamoCondition("True", ALL_AVAILABLE)
     missing = grove.reason == "ClusterTopologyNotFound"
     if grove.status == "True":

@@ -95,7 +95,6 @@ class _Builder:
             "cliqueStartupType": f"CliqueStartupType{'Explicit' if explicit else 'AnyOrder'}",
             "headlessServiceConfig": {"publishNotReadyAddresses": True},
             **({"priorityClassName": graph.priority_class} if graph.priority_class else {}),
-            **({"terminationDelay": self.settings.termination_delay} if self.settings.termination_delay else {}),
             **self._whole(),
             "cliques": self.cliques,
             **({"podCliqueScalingGroups": self.groups} if self.groups else {}),

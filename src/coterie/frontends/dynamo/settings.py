@@ -10,13 +10,12 @@ class DynamoSettings:
     """The configuration of the cluster that a graph deployment is intended for.
 
     `strict` adds the rules that concern the runtime inside the images, which an operator enforces and a placement does
-    not need; without it they are warnings. `termination_delay` is left to Grove where it is not set.
+    not need; without it they are warnings.
     """
 
     grove: bool = True
     kai: bool = True
     default_queue: str = "dynamo"
-    termination_delay: str | None = None
     strict: bool = False
 
 

@@ -39,7 +39,6 @@ class LoweredWorkflow:
     needs: Mapping[str, frozenset[str]]
     notices: tuple[Notice, ...]
     group_places: Mapping[str, Place]
-    task_places: Mapping[str, Place]
     exec_timeout: int | None = None
     queue_timeout: int | None = None
 
@@ -64,9 +63,6 @@ def lower(workflow: Workflow, pool: Pool) -> LoweredWorkflow:
         needs=needs_of(workflow.teams),
         notices=(*workflow.notices, *notices),
         group_places=MappingProxyType({team.name: workflow.place((*team.path, "name")) for team in workflow.teams}),
-        task_places=MappingProxyType(
-            {each.name: workflow.place((*each.path, "name")) for team in workflow.teams for each in team.members}
-        ),
         exec_timeout=clamped[0][0],
         queue_timeout=clamped[1][0],
     )

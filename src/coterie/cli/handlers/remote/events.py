@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from coterie.cli.client.client import Client
 from coterie.cli.commands.remote.events import EventsOptions
@@ -11,8 +10,6 @@ from coterie.cli.follow.follow import event_line
 from coterie.cli.output.formats import Output, safe
 from coterie.cli.output.screen import show, show_data
 from coterie.errors import UsageError
-
-Json = dict[str, Any]
 
 
 def run(client: Client, options: EventsOptions) -> None:
