@@ -281,7 +281,7 @@ def damaged(**changes: Any) -> dict[str, Any]:
     [
         ([], "has no version"),
         ({}, "has no version"),
-        (damaged(version=3), "has version 3, but this Coterie reads version 1"),
+        (damaged(version=3), "has version 3, but this Coterie reads versions 1 and 2"),
         (damaged(version=2), "parts cannot be put together"),
         (damaged(version=2, parts=7), "parts cannot be put together"),
         (damaged(version=2, parts=[[{"tasks": []}]]), "parts cannot be put together"),

@@ -113,7 +113,7 @@ def test_every_store_has_an_identity_of_its_own(empty: Database, tmp_path: Path)
 def test_alembic_is_loaded_only_for_an_upgrade(tmp_path: Path) -> None:
     script = """
 import sys
-from coterie.store import PartRecord, Store
+from coterie.store import Store
 for _ in range(2):
     Store.open(sys.argv[1]).close()
 assert "alembic" not in sys.modules
@@ -139,23 +139,28 @@ def test_a_whole_state_stays_as_it_is_and_one_in_parts_is_whole_again_in_an_olde
     whole = {"version": 1, "status": "RUNNING", "groups": [{"name": "a", "tasks": [first]}]}
     with changing(empty) as connection:
         command.upgrade(configuration(connection), "0005")
-    one, other = submitted(Store(empty), state=whole), submitted(Store(empty), state=whole)
+    one, other, damaged = (submitted(Store(empty), state=whole) for _ in range(3))
 
     with Store.open(url) as store:
         assert (store.workflow(one.id), store.workflow(other.id)) == (one, other)
         divided = change(
             one,
             state={"version": 2, "status": "RUNNING", "parts": 2},
-            parts=[PartRecord(number, part) for number, part in enumerate(parts)],
+            parts=[PartRecord(number, part, [[f"g{number}", 1.0, 4, False]]) for number, part in enumerate(parts)],
+            digest={"file": "w.yaml", "queued": [], "queued_groups": 2},
         )
-        store.save([divided], leading(store).fence)
+        lacking = change(damaged, state={"version": 2, "parts": 2}, parts=[PartRecord(1, parts[1])])
+        store.save([divided, lacking], leading(store).fence)
 
     with changing(empty) as connection:
         command.downgrade(configuration(connection), "0005")
     with empty.reading() as connection:
-        found = {row.id: row.state for row in connection.execute(select(workflows.c.id, workflows.c.state))}
+        rows = connection.execute(select(workflows.c.id, workflows.c.state, workflows.c.digest)).all()
     groups = [{"name": "a", "tasks": [first, second]}, {"name": "b", "tasks": [third]}]
-    assert found == {one.id: {**whole, "groups": groups}, other.id: whole}
+    found = {row.id: row.state for row in rows}
+    assert found == {one.id: {**whole, "groups": groups}, other.id: whole, damaged.id: {"version": 2, "parts": 2}}
+    digest = next(row.digest for row in rows if row.id == one.id)
+    assert digest == {"file": "w.yaml", "queued": [["g0", 1.0, 4, False], ["g1", 1.0, 4, False]]}
 
 
 def test_the_steps_lead_to_the_tables_that_the_code_knows(empty: Database) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -295,6 +296,47 @@ def test_a_state_in_parts_is_read_with_all_of_them_and_a_save_writes_those_that_
     store.delete(one.id, NOW)
     with store._database.reading() as tx:
         assert tx.execute(select(state_parts)).all() == []
+
+
+def test_parts_that_a_state_no_longer_has_are_removed_and_not_read(store: Store) -> None:
+    fence = leading(store).fence
+    ident = submitted(store).id
+
+    def saved(count: int) -> WorkflowRecord:
+        parts = [PartRecord(number, [{"name": str(count)}]) for number in range(count)]
+        store.save([change(store.workflow(ident), state={"version": 2, "parts": count}, parts=parts)], fence)
+        return store.workflow(ident)
+
+    def rows() -> int:
+        with store._database.reading() as tx:
+            return len(tx.execute(select(state_parts)).all())
+
+    assert len(saved(4).state["parts"]) == 4
+    assert saved(2).state["parts"] == [[{"name": "2"}], [{"name": "2"}]]
+    assert [each.state for each in store.unfinished()] == [store.workflow(ident).state]
+    assert rows() == 2
+    store.save([change(store.workflow(ident), state={"version": 1})], fence)
+    assert rows() == 0
+
+
+def test_a_read_beside_saves_never_mixes_two_states(url: str) -> None:
+    saves, count = 60, 3
+    with Store.open(url) as leader, Store.open(url) as reader:
+        fence, ident = leading(leader).fence, submitted(leader).id
+
+        def save(number: int) -> None:
+            parts = [PartRecord(index, [{"name": str(number)}]) for index in range(count)]
+            state = {"version": 2, "status": str(number), "parts": count}
+            leader.save([change(leader.workflow(ident), state=state, parts=parts)], fence)
+
+        save(0)
+        with ThreadPoolExecutor(1) as writer:
+            written = [writer.submit(save, number) for number in range(1, saves)]
+            while not written[-1].done():
+                for found in (reader.workflow(ident), *reader.unfinished()):
+                    assert {part[0]["name"] for part in found.state["parts"]} == {found.state["status"]}
+        for each in written:
+            each.result()
 
 
 def test_a_state_that_lacks_a_part_is_not_put_together(store: Store) -> None:

@@ -55,8 +55,9 @@ def from_json(kind: type[Stored], data: object) -> Stored:
         raise UsageError(f"{what} has no version", "It was not written by Coterie, or is damaged.")
     in_parts = kind is State and data["version"] == IN_PARTS
     if type(data["version"]) is not int or (data["version"] != VERSION and not in_parts):
+        known = f"versions {VERSION} and {IN_PARTS}" if kind is State else f"version {VERSION}"
         raise UsageError(
-            f"{what} has version {data['version']}, but this Coterie reads version {VERSION}",
+            f"{what} has version {data['version']}, but this Coterie reads {known}",
             "Use the release of Coterie that wrote it, or a newer one.",
         )
     try:

@@ -74,11 +74,15 @@ class StateEncoder:
         """Return a state as JSON data."""
         if self._parts and len(self._groups) == len(state.groups):
             changed = set(self._changed(state.groups))
-            for number in changed:
-                self._encoded[number] = [
+            again = {
+                number: [
                     _encoded_again(piece, self._groups[piece.group], state.groups[piece.group], known)
                     for piece, known in zip(self._parts[number], self._encoded[number], strict=True)
                 ]
+                for number in changed
+            }
+            for number, part in again.items():
+                self._encoded[number] = part
         else:
             self._divide(state.groups)
             changed = set(range(len(self._parts)))

@@ -28,6 +28,9 @@ _REPLACE = delete(placements).where(_SLOT)
 _REPLACE_PART = delete(state_parts).where(
     state_parts.c.workflow == bindparam("of"), state_parts.c.number == bindparam("numbered")
 )
+_REMOVE_PARTS = delete(state_parts).where(
+    state_parts.c.workflow == bindparam("of"), state_parts.c.number >= bindparam("count")
+)
 _ORDER = (placements.c.workflow, placements.c.attempt, placements.c.group, placements.c.task)
 
 
@@ -61,6 +64,9 @@ def save(tx: Connection, changes: Sequence[WorkflowChange], fence: int) -> int:
     if parts := [_part(one.id, part) for one in changes for part in one.parts]:
         tx.execute(_REPLACE_PART, [{"of": part["workflow"], "numbered": part["number"]} for part in parts])
         tx.execute(insert(state_parts), parts)
+    # A state may have had more parts: another release may divide it otherwise, and a forced end makes it whole.
+    if divided := [{"of": one.id, "count": _part_count(one)} for one in changes if one.parts or not _part_count(one)]:
+        tx.execute(_REMOVE_PARTS, divided)
     events.append(tx, [row for one in changes for row in events.rows(one.events, one.id)])
     if placed := [_row(one.id, where) for one in changes for where in one.placed]:
         tx.execute(_REPLACE, [_slot(one.id, _where(where)) for one in changes for where in one.placed])
@@ -117,6 +123,12 @@ def _where(placement: PlacementRecord) -> Slot:
 def _slot(workflow: str, slot: Slot) -> dict[str, Json]:
     group, task, attempt = slot
     return {"of": workflow, "in_group": group, "for_task": task, "numbered": attempt}
+
+
+def _part_count(one: WorkflowChange) -> int:
+    """Return the number of parts of a state, 0 where it is stored whole."""
+    found = one.state.get("parts")
+    return found if isinstance(found, int) else 0
 
 
 def _part(workflow: str, one: PartRecord) -> dict[str, Json]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Column, Connection, Select, bindparam, false, func, insert, null, select, true, update
@@ -50,17 +51,19 @@ _QUEUED = (
     .where(workflows.c.finished == false())
     .order_by(workflows.c.number.desc())
 )
-_PARTS = select(state_parts.c.data).where(state_parts.c.workflow == bindparam("wanted")).order_by(state_parts.c.number)
-_OF_UNFINISHED = state_parts.join(
-    workflows, (workflows.c.id == state_parts.c.workflow) & (workflows.c.finished == false())
+_PARTS = (
+    select(state_parts.c.data)
+    .where(state_parts.c.workflow == bindparam("wanted"), state_parts.c.number < bindparam("count"))
+    .order_by(state_parts.c.number)
 )
+# Not a join, for which SQLite reads the parts of all finished workflows too.
+_OF_UNFINISHED = state_parts.c.workflow.in_(select(workflows.c.id).where(workflows.c.finished == false()))
 _UNFINISHED_PARTS = (
-    select(state_parts.c.workflow, state_parts.c.data).select_from(_OF_UNFINISHED).order_by(state_parts.c.number)
+    select(state_parts.c.workflow, state_parts.c.data).where(_OF_UNFINISHED).order_by(state_parts.c.number)
 )
 _QUEUED_PARTS = (
     select(state_parts.c.workflow, state_parts.c.queued)
-    .select_from(_OF_UNFINISHED)
-    .where(state_parts.c.queued.is_not(null()))
+    .where(_OF_UNFINISHED, state_parts.c.queued.is_not(null()))
     .order_by(state_parts.c.number)
 )
 _TALLY = select(workflows.c.pool, workflows.c.status, func.count()).group_by(workflows.c.pool, workflows.c.status)
@@ -188,7 +191,9 @@ def _as_stored(row: Mapping[str, Any]) -> dict[str, Any]:
 def whole(tx: Connection, ident: str) -> WorkflowRecord:
     """Return a workflow with its spec and its state."""
     found = WorkflowRecord(*_found(tx, _ONE, ident))
-    return _with_parts(found, tx.execute(_PARTS, {"wanted": ident}).scalars()) if _divided(found) else found
+    if not _divided(found):
+        return found
+    return _with_parts(found, tx.execute(_PARTS, {"wanted": ident, "count": found.state["parts"]}).scalars())
 
 
 def summary(tx: Connection, ident: str) -> Summary:
@@ -250,7 +255,7 @@ def _divided(one: WorkflowRecord) -> bool:
 
 def _with_parts(one: WorkflowRecord, parts: Iterable[Any]) -> WorkflowRecord:
     """Return a workflow with the parts of its state in place of their number, unless some are missing."""
-    found = list(parts)
+    found = list(islice(parts, one.state["parts"]))
     return replace(one, state={**one.state, "parts": found}) if len(found) == one.state["parts"] else one
 
 

@@ -107,7 +107,7 @@ def test_groups_together_keep_off_nodes_that_are_kept_for_somebody() -> None:
     queue.put(entry("large", gang(3, rack=True)))
     queue.put(entry("small", gang(1, gpu=0), since=1.0))
     assert placed(queue, 0.0) == ["small"]
-    party(queue, NARROW, number=1000)
+    party(queue, NARROW, number=10**9)
     assert seats(queue, 5.0) == {"free": ["r0-0"]}
 
 

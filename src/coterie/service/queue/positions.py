@@ -34,7 +34,7 @@ class QueuePositions:
 
 def is_queued(workflow: Summary) -> bool:
     """Return whether groups of a workflow are in the queue; older releases wrote their entries, and not how many."""
-    return bool(workflow.digest.get("queued_groups", workflow.digest.get("queued")))
+    return bool(workflow.digest.get("queued") or workflow.digest.get("queued_groups"))
 
 
 def queue_positions(

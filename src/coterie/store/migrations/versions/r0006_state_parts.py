@@ -11,9 +11,13 @@ from alembic import op
 revision = "0006"
 down_revision = "0005"
 
-_workflows = sa.table("workflows", sa.column("id", sa.Text), sa.column("state", sa.JSON))
+_workflows = sa.table("workflows", sa.column("id", sa.Text), sa.column("state", sa.JSON), sa.column("digest", sa.JSON))
 _parts = sa.table(
-    "state_parts", sa.column("workflow", sa.Text), sa.column("number", sa.Integer), sa.column("data", sa.JSON)
+    "state_parts",
+    sa.column("workflow", sa.Text),
+    sa.column("number", sa.Integer),
+    sa.column("data", sa.JSON),
+    sa.column("queued", sa.JSON),
 )
 
 
@@ -33,13 +37,19 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Revert the migration, with all states whole again."""
+    """Revert the migration, with all states whole again; one that lacks a part stays, and cannot be read."""
     connection = op.get_bind()
-    for ident, state in connection.execute(sa.select(_workflows.c.id, _workflows.c.state)).all():
-        if isinstance(state.get("parts"), int):
-            mine = sa.select(_parts.c.data).where(_parts.c.workflow == ident).order_by(_parts.c.number)
-            whole = _whole(state, connection.execute(mine).scalars().all())
-            connection.execute(_workflows.update().where(_workflows.c.id == ident).values(state=whole))
+    for ident, state, digest in connection.execute(sa.select(_workflows)).all():
+        count = state.get("parts")
+        if not isinstance(count, int):
+            continue
+        mine = sa.select(_parts).where(_parts.c.workflow == ident, _parts.c.number < count).order_by(_parts.c.number)
+        parts = connection.execute(mine).all()
+        if len(parts) == count:
+            queued = [entry for part in parts for entry in part.queued or ()]
+            rest = {key: value for key, value in digest.items() if key != "queued_groups"}
+            values = {"state": _whole(state, [part.data for part in parts]), "digest": {**rest, "queued": queued}}
+            connection.execute(_workflows.update().where(_workflows.c.id == ident).values(values))
     op.drop_table("state_parts")
 
 
