@@ -250,6 +250,7 @@ class Scene:
         self.fails = ""
         self.claim: AnyObject | None = AnyObject(ObjectMeta("data"))
         self.forbidden = False
+        self.looks = 0
         self.held: tuple[StuckObject, ...] = ()
         self.records = WorkspaceRecords(DriverSettings(folder / "tasks", backend="lab"))
         for each in workflows:
@@ -278,6 +279,7 @@ class Scene:
 
     def find(self, _api: Api, kind: ObjectKind, *_: object) -> AnyObject | None:
         """Find the claim of all folders, and no pod that is not known."""
+        self.looks += 1
         if self.forbidden:
             raise ApiForbidden("no rule for it", "", RequestDescription("get", kind), "somebody")
         return self.claim if kind is PERSISTENT_VOLUME_CLAIM else None
@@ -423,6 +425,20 @@ def test_objects_that_somebody_holds_are_told_with_their_age_and_take_no_place_f
     assert (here.removals.problems, here.removals.workflows) == ([], {"w-1"})
 
 
+def test_the_words_about_many_objects_that_somebody_holds_are_few(scene: Callable[..., Scene]) -> None:
+    here = scene(*(f"w{number}-1" for number in range(9)))
+    here.held = (HELD,)
+    for _ in range(3):
+        here.go_on()
+        here.pods.update({name: pod(ended(0)) for name in here.pods})
+        here.go_on()
+    assert len(here.created) == 9
+    assert (len(here.removals.problems), here.removals.problems[-1]) == (
+        4,
+        "and 6 more objects of pods that remove folders",
+    )
+
+
 def test_a_folder_whose_pods_never_had_a_node_is_forgotten_and_not_made(
     scene: Callable[..., Scene], tmp_path: Path
 ) -> None:
@@ -491,6 +507,10 @@ def test_the_words_about_many_folders_are_few(scene: Callable[..., Scene], tmp_p
     told = here.removals.problems
     assert len(told) == 4
     assert told[-1] == "and 6 more folders of deleted workflows"
+    here.claim, here.now = None, here.removals.due
+    before = here.looks
+    here.removals.step("default", "s1", POOLS)
+    assert here.looks == before + 1
     for number in range(5):
         (tmp_path / "workspaces" / "lab" / "default" / f"v{number}-1.json").write_text("")
         here.removals.begin(f"v{number}-1")

@@ -97,6 +97,8 @@ class FolderRemovals:
         # The workflows whose records could not be read or removed, and why.
         self._unread: dict[str, str] = {}
         self._read_at = math.inf
+        # The claims that were looked up in this step: many folders may be on one.
+        self._claims: dict[str, AnyObject | None] = {}
 
     def begin(self, workflow: str) -> None:
         """Remove the folders of a deleted workflow, of which no pod is left; a removal under way goes on.
@@ -148,7 +150,11 @@ class FolderRemovals:
         found += unread[:_NAMED]
         if len(unread) > _NAMED:
             found.append(f"and {len(unread) - _NAMED} more records of folders")
-        return found + [said for each in self.removals for said in each.told(time.time())]
+        stuck = [said for each in self.removals for said in each.told(time.time())]
+        found += stuck[:_NAMED]
+        if len(stuck) > _NAMED:
+            found.append(f"and {len(stuck) - _NAMED} more objects of pods that remove folders")
+        return found
 
     def step(
         self, namespace: str, store: str, pools: Mapping[str, Pool], removals: Iterable[ObjectRemoval] = ()
@@ -158,6 +164,7 @@ class FolderRemovals:
         A removal that is stuck goes on to delete what its scope has, so only one of a group's objects is harmless.
         """
         self._busy = {each.scope.workflow for each in removals if not each.stuck or not each.scope.group}
+        self._claims.clear()
         self._read()
         for each in self._active():
             if each.objects is not None:
@@ -218,9 +225,11 @@ class FolderRemovals:
         """Return whether the claim of a folder exists; a folder whose claim stays away is given up."""
         _, name, _ = removed_folder(each.record.pod)
         try:
-            claim = find(self._api, PERSISTENT_VOLUME_CLAIM, name, AnyObject, namespace)
+            if name not in self._claims:
+                self._claims[name] = find(self._api, PERSISTENT_VOLUME_CLAIM, name, AnyObject, namespace)
         except ApiForbidden:
             return True
+        claim = self._claims[name]
         if claim is not None:
             each.unclaimed = None
             if claim.metadata.deletion_timestamp is None:
