@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coterie.backends.local.attempt_folder import trash
 from coterie.errors import CoterieError, Unavailable
 from coterie.service.service import Service
 from coterie.service.settings import Submission
 from coterie.service.work_process import WorkProcesses
 from coterie.store import WorkflowQuery
 from tests.eventually import eventually
-from tests.hostile.probe import PATIENCE_S, TIME_LIMIT_S, probed, sized
+from tests.hostile.probe import FULL, PATIENCE_S, TIME_LIMIT_S, probed, sized
 from tests.service.running_service import ServiceFolder, single, task, workflow
 
 pytestmark = [pytest.mark.hostile, pytest.mark.time_limit(TIME_LIMIT_S)]
@@ -59,8 +62,12 @@ def place(tmp_path: Path) -> ServiceFolder:
     return ServiceFolder(tmp_path / "place")
 
 
+# The whole form has the intervals of a real service.
+SETTINGS: dict[str, Any] = {"lease_s": 10.0, "poll_s": 0.5} if FULL else {}
+
+
 def started(place: ServiceFolder) -> Service:
-    service = Service(place.settings())
+    service = Service(place.settings(**SETTINGS))
     service.start()
     eventually(lambda: bool(service.health()["ready"]))
     return service
@@ -82,18 +89,26 @@ def attacked(
     place: ServiceFolder,
     name: str,
     attack: Callable[[Service], object],
+    *,
     beside: Callable[[Service], object] = lambda _: None,
+    lasts: Callable[[Service], bool] = lambda _: True,
+    priority: str = "NORMAL",
 ) -> None:
-    """Probe a service during an attack, and again after a restart in its middle; `beside` is done before each probe."""
+    """Probe a service during an attack, and again after a restart in its middle.
+
+    `beside` is done before each probe; `lasts` is whether the attack has not ended.
+    """
     first = started(place)
     try:
         attack(first)
-        during = probed(first, beside=beside)
+        during = probed(first, beside=beside, priority=priority)
+        during.over = not lasts(first)
     finally:
         first.stop()
     second = started(place)
     try:
-        after = probed(second, beside=beside)
+        after = probed(second, beside=beside, priority=priority)
+        after.over = not lasts(second)
         for row in unfinished(second):
             second.cancel(row["id"], force=True)
         eventually(lambda: not unfinished(second), patience_s=PATIENCE_S)
@@ -122,41 +137,63 @@ def test_many_waiting_tasks(place: ServiceFolder) -> None:
     attacked(place, "waiting tasks", attack)
 
 
-def test_one_workflow_of_many_single_tasks(place: ServiceFolder) -> None:
+@pytest.mark.parametrize("room", [True, False], ids=["with room", "in a full pool"])
+def test_one_workflow_of_many_single_tasks(place: ServiceFolder, *, room: bool) -> None:
+    """Tasks that take every GPU, and tasks that take every processor as well.
+
+    With room for it, a probe is delayed by the service alone. In a full pool, older work of the same priority goes
+    first, whoever it belongs to: the queue promises that, and only quotas of pools change it. What the service owes
+    others there is that a workflow with a higher priority gets the next free place at once.
+    """
     groups = {f"g{number}": [task(f"t{number}", "true")] for number in range(sized(150, 5000))}
-    attacked(place, "single tasks", lambda service: service.submit(workflow("many", groups, gpu=0)))
+    attacked(
+        place,
+        f"single tasks, {'with room' if room else 'in a full pool'}",
+        lambda service: service.submit(workflow("many", groups, gpu=int(room))),
+        lasts=lambda service: any(row["name"] == "many" for row in unfinished(service)),
+        priority="NORMAL" if room else "HIGH",
+    )
 
 
 def test_many_deletions(place: ServiceFolder) -> None:
-    files = sized(2000, 1_000_000)
-    script = f"cd $COTERIE_OUTPUT; for i in $(seq {files // 100}); do mkdir $i; (cd $i; touch $(seq 100)); done"
+    """Very many workflows, half of which run, and one with very many files, deleted at once."""
+    folders, some = sized(5, 1000), sized(3, 100)
+    script = f"cd $COTERIE_OUTPUT; for i in $(seq {folders}); do mkdir $i; (cd $i; touch $(seq 1000)); done"
 
     def attack(service: Service) -> None:
-        idents = [service.submit(single("gone", "true", gpu=0))["id"] for _ in range(sized(5, 200))]
-        idents.append(service.submit(single("files", script, gpu=0))["id"])
-        for ident in idents:
-            assert service.wait(ident, timeout_s=PATIENCE_S)["finished"]
-        for ident in reversed(idents):
-            service.delete(ident)
+        ended = [service.submit(single("gone", "true", gpu=0))["id"] for _ in range(some)]
+        ended.append(service.submit(single("files", script, gpu=0))["id"])
+        for ident in ended:
+            assert service.wait(ident, timeout_s=PATIENCE_S)["status"] == "COMPLETED"
+        running = [service.submit(single("gone", "sleep 1000", gpu=0))["id"] for _ in range(some)]
+        for ident in running:
+            service.wait(ident, lambda view: bool(view["status"] == "RUNNING"), PATIENCE_S)
+        for ident in (*reversed(ended), *running):
+            service.delete(ident, force=True)
 
-    attacked(place, "deletions", attack)
+    attacked(place, "deletions", attack, lasts=lambda _: any(trash(place.settings().tasks)))
 
 
 def test_hostile_requests(place: ServiceFolder) -> None:
-    """Plans of very many groups and templates that never end, by several callers at once."""
-    groups = {f"g{number}": [task(f"t{number}", "true")] for number in range(sized(600, 9000))}
-    plan, burning = workflow("plan", groups, gpu=0), Submission(BURNING)
-    expanding = Submission(EXPANDING, sets=(f"count={sized(600, 9000)}",))
-    for name in ("hostile requests", "hostile requests, after a restart"):
+    """Plans of very many groups and of very many tasks, and templates that never end, by many callers at once."""
+    many = sized(600, 9000)
+    plans = [
+        workflow("groups", {f"g{number}": [task(f"t{number}", "true")] for number in range(many)}, gpu=0),
+        workflow("tasks", {"g": [task(f"t{n}", "true", "" if n else "lead: true") for n in range(many)]}, gpu=0),
+        Submission(EXPANDING, sets=(f"count={many}",)),
+    ]
+    for after in ("", ", after a restart"):
         service = started(place)
-        with (
-            repeated(8, lambda service=service: service.plan(plan)),  # type: ignore[misc]
-            repeated(8, lambda service=service: service.plan(expanding)),  # type: ignore[misc]
-            repeated(4, lambda service=service: service.submit(burning)),  # type: ignore[misc]
-        ):
-            found = probed(service)
-        service.stop()
-        found.check(name)
+        try:
+            with repeated([partial(service.plan, replace(plans[n % 3], owner=f"p{n}")) for n in range(8)]):
+                planned = probed(service)
+                burning = [partial(service.submit, Submission(BURNING, owner=f"b{n}")) for n in range(12)]
+                with repeated(burning):
+                    requested = probed(service)
+        finally:
+            service.stop()
+        planned.check(f"8 hostile plans{after}", limit_s=1.0)
+        requested.check(f"20 hostile requests{after}")
 
 
 def test_strange_files(place: ServiceFolder) -> None:
@@ -188,7 +225,7 @@ def test_strange_files(place: ServiceFolder) -> None:
         for row in unfinished(service):
             read(service, row["id"])
 
-    attacked(place, "strange files", attack, read_all)
+    attacked(place, "strange files", attack, beside=read_all)
 
 
 def test_a_short_template_for_very_many_tasks_is_worked_on_outside_the_service(
@@ -211,11 +248,11 @@ def test_a_short_template_for_very_many_tasks_is_worked_on_outside_the_service(
 
 
 @contextmanager
-def repeated(threads: int, call: Callable[[], object]) -> Iterator[None]:
-    """Repeat calls that fail, in some threads."""
+def repeated(calls: Sequence[Callable[[], object]]) -> Iterator[None]:
+    """Repeat calls that may fail, each in a thread."""
     ended = threading.Event()
 
-    def run() -> None:
+    def run(call: Callable[[], object]) -> None:
         while not ended.is_set():
             try:
                 call()
@@ -224,7 +261,7 @@ def repeated(threads: int, call: Callable[[], object]) -> Iterator[None]:
             except CoterieError:
                 continue
 
-    running = [threading.Thread(target=run, daemon=True) for _ in range(threads)]
+    running = [threading.Thread(target=run, args=(call,), daemon=True) for call in calls]
     for each in running:
         each.start()
     try:

@@ -13,6 +13,7 @@ import random
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from coterie.backends.local.machine.processes import ProcessIdentity
@@ -25,6 +26,8 @@ from tests.service.running_service import ServiceFolder, task, workflow
 # Each task leaves a line, so that a second run of it shows.
 MARK = 'echo "$COTERIE_WORKFLOW $COTERIE_TASK $COTERIE_ATTEMPT" >> {ledger}; '
 PATIENCE_S = 120.0
+# What happens beside the kills, in turn.
+DISTURBANCES = ("kill", "cancel", "pool", "kill", "cancel by force", "delete", "kill", "retry")
 
 
 def submissions(ledger: Path) -> list[tuple[Submission, str, dict[str, int]]]:
@@ -70,12 +73,13 @@ def main() -> None:
     service.stop()
     done = 0
     deleted: set[str] = set()
+    disturbances: Counter[str] = Counter()
     while done < kills:
         child = os.fork()
         if child == 0:
             _serve(place)
         if "disturbed" in sys.argv:
-            _disturb(place, dice, deleted)
+            disturbances.update(_disturb(place, dice, deleted, DISTURBANCES[done % len(DISTURBANCES)]))
         time.sleep(dice.uniform(0.02, 0.7))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -98,45 +102,55 @@ def main() -> None:
         health = last.health()
     ended = {view["name"]: [view["status"], view["finished"], view["message"]] for view in views}
     told = {"ended": ended, "held": held, "problems": health["problems"], "before": before, "deleted": sorted(deleted)}
-    print(json.dumps(told))  # noqa: T201 - the answer
+    print(json.dumps({**told, "disturbances": disturbances}))  # noqa: T201 - the answer
 
 
-def _disturb(place: ServiceFolder, dice: random.Random, deleted: set[str]) -> None:
-    """Do what users and the machine do at any moment; what is refused because of its moment is left."""
-    if dice.random() < 0.4:
-        _kill_a_watcher(place, dice)
+def _disturb(place: ServiceFolder, dice: random.Random, deleted: set[str], kind: str) -> list[str]:
+    """Do what users and the machine do at any moment; return what was done and not refused because of its moment."""
+    if kind == "kill":
+        return [kind] if _kill_a_watcher(place, dice) else []
     beside = Service(place.settings(processes=6))
     try:
-        idents = [item["id"] for item in beside.workflows(limit=1000)["items"]]
-        ident = dice.choice(idents)
-        match dice.choice(("cancel", "cancel by force", "retry", "delete", "pool")):
-            case "cancel":
-                beside.cancel(ident)
-            case "cancel by force":
-                beside.cancel(ident, force=True)
+        rows = beside.workflows(limit=1000)["items"]
+        # Those that are asked to end have not ended, and those to be retried have, unless there are none.
+        ended = [row for row in rows if row["finished"] and row["status"] != "COMPLETED"]
+        meant = {
+            "cancel": [row for row in rows if not row["finished"]],
+            "cancel by force": [row for row in rows if not row["finished"]],
+            "retry": ended,
+        }
+        ident = dice.choice(meant.get(kind) or rows)["id"]
+        match kind:
+            case "cancel" | "cancel by force":
+                beside.cancel(ident, force=kind == "cancel by force")
             case "retry":
                 beside.retry(ident)
-            case "delete" if len(idents) > 10:
+            case "delete" if len(rows) > 10:
                 beside.delete(ident, force=True)
                 deleted.add(ident)
             case "pool":
                 beside.apply_pool("other", {"backend": "lab", "gpus": {"limit": dice.randint(1, 30)}})
+            case _:
+                return []
     except (Conflict, NotFound, Unavailable):
-        pass
+        return []
     finally:
         beside.stop()
+    return [kind]
 
 
-def _kill_a_watcher(place: ServiceFolder, dice: random.Random) -> None:
+def _kill_a_watcher(place: ServiceFolder, dice: random.Random) -> bool:
+    """Kill the watcher of a running task; return whether there was one."""
     claims = sorted((place.folder / "state" / "tasks").glob("[!.]*/*/*/*/claim"))
     for claim in dice.sample(claims, len(claims)):
         try:
             identity = ProcessIdentity.of(claim.read_text(encoding="utf-8").split()[1:])
             if identity is not None and identity.alive():
                 os.kill(identity.pid, signal.SIGKILL)
-                return
+                return True
         except OSError:
             continue
+    return False
 
 
 def _serve(place: ServiceFolder) -> None:

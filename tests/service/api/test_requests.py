@@ -245,16 +245,26 @@ def test_very_long_numbers_and_names_are_refused_in_words(
     assert len(error["message"]) < 2000
 
 
-def test_plans_for_which_there_is_no_place_are_told_when_to_come_again(
-    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("path", "limited", "text"),
+    [
+        ("/api/v1/plan", "_plans", TEXT),
+        (AT, "_submissions", TEXT),
+        (AT, "_large", f"{TEXT}{{# a template #}}\n"),
+        (AT, "_large", TEXT + "# a long text\n" * 3000),
+    ],
+)
+def test_work_for_which_there_is_no_place_is_told_when_to_come_again(
+    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch, path: str, limited: str, text: str
 ) -> None:
-    limit = WorkLimit("plans", running=1, waiting=0, each=9)
-    monkeypatch.setattr(service, "_plans", limit)
+    limit = WorkLimit("texts", running=1, waiting=0, each=9)
+    monkeypatch.setattr(service, limited, limit)
     with limit.place("another caller"):
-        answer = client.post("/api/v1/plan", json={"source": TEXT})
-        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5"), answer.text
-        assert "too many plans are already waiting" in error_of(answer)["message"]
-    assert client.post("/api/v1/plan", json={"source": TEXT}).status_code == 200
+        answer = client.post(path, json={"source": text})
+        assert answer.status_code == 503, answer.text
+        assert answer.headers["retry-after"] == "5"
+        assert "too many texts are already waiting" in error_of(answer)["message"]
+    assert client.post(path, json={"source": text}).is_success
 
 
 @pytest.mark.parametrize(

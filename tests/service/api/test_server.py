@@ -18,6 +18,7 @@ import httpx2
 import pytest
 
 from coterie.errors import Unavailable, UsageError
+from coterie.service.isolation import OPEN_TO_ALL
 from coterie.service.server import serve
 from tests.eventually import eventually
 from tests.service.api.requests import body
@@ -31,7 +32,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from coterie.service.server import serve
 from tests.service.running_service import ServiceFolder
-serve(ServiceFolder(Path(sys.argv[1])).settings(), "127.0.0.1", 0, announce=lambda url: print(url, flush=True))
+settings, said = ServiceFolder(Path(sys.argv[1])).settings(), lambda text: print(text, flush=True)
+serve(settings, "127.0.0.1", 0, announce=said, warn=said)
 print("ended", flush=True)
 """
 
@@ -51,6 +53,7 @@ class ServerProcess:
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().strip()
         assert self.url, self.process.communicate(timeout=PATIENCE_S)[1]
+        self.warning = self.process.stdout.readline().strip()
         self.client = httpx2.Client(base_url=self.url, timeout=PATIENCE_S)
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
@@ -154,6 +157,7 @@ def events(log: str) -> list[str]:
 @pytest.mark.slow("starts and ends a server in a process of its own")
 def test_a_signal_ends_streams_and_server_in_good_order_and_tasks_go_on(tmp_path: Path) -> None:
     first = ServerProcess(tmp_path / "place")
+    assert first.warning == OPEN_TO_ALL
     gate = tmp_path / "gate"
     talk = single("talk", f"until [ -e {gate} ]; do sleep 0.05; done; echo done")
     first.client.post("/api/v1/workflows", json=body(talk))

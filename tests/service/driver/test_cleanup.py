@@ -82,3 +82,35 @@ def test_workflows_that_cannot_be_removed_keep_no_others(driver: SlowDriver) -> 
     for _ in range(4):
         found.forget()
     assert not found.deleted
+
+
+class StrayDriver:
+    """A driver that may be out of reach."""
+
+    def __init__(self, *, reached: bool = True) -> None:
+        self.reached, self.ended = reached, 0
+
+    def end_strays(self, _workflows: object, _spared: object) -> None:
+        if not self.reached:
+            raise Unavailable("the cluster does not answer", "")
+        self.ended += 1
+
+
+@pytest.mark.parametrize(
+    ("home", "reached", "left"),
+    [
+        ("east", True, ""),
+        ("east", False, "its tasks may still run: the cluster does not answer"),
+        ("west", True, 'its tasks on backend "west" were not stopped, since that backend is not known here'),
+    ],
+)
+def test_what_may_still_run_of_a_workflow_that_is_ended_by_force_is_said(
+    home: str, left: str, *, reached: bool
+) -> None:
+    driver, here = StrayDriver(reached=reached), StrayDriver()
+    connections = [SimpleNamespace(home="", driver=here), SimpleNamespace(home="east", driver=driver)]
+    table = SimpleNamespace(of_backend=lambda _: {}, spared=set())
+    unused: Any = None
+    found = Cleanup(unused, cast("Any", table), cast("Any", connections), ServiceProblems(lambda: 0.0))
+    assert found.stop_strays(cast("Any", SimpleNamespace(digest={"backend": home}))) == left
+    assert (here.ended, driver.ended) == (1, int(reached))

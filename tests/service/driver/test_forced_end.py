@@ -244,6 +244,32 @@ def test_a_workflow_is_deleted_in_any_state_by_force(
         assert [each["kind"] for each in service.events() if each["workflow"] == ident] == ["Deleted"]
 
 
+@pytest.mark.parametrize("state", ["waiting", "stopping"])
+def test_a_workflow_that_waits_or_is_being_stopped_is_deleted_by_force(place: ServiceFolder, state: str) -> None:
+    with Service(place.settings(grace_s=600.0)) as service:
+        held = workflow("full", {"g": [task(f"t{n}", "sleep 600", "" if n else "lead: true") for n in range(8)]})
+        if state == "waiting":
+            running(service, held)
+            ident = service.submit(single("bad", "true"))["id"]
+            eventually(lambda: bool(service.workflow(ident)["waiting"]))
+        else:
+            ident = running(service, single("bad", "trap '' TERM; echo $$; while true; do sleep 0.1; done"))
+            process = process_of(service, ident)
+            service.cancel(ident)
+            eventually(lambda: service.workflow(ident)["status"] == "FAILED_CANCELED")
+            assert not service.workflow(ident)["finished"], "its task has ten minutes to end"
+            assert alive(process)
+
+        service.delete(ident, force=True)
+
+        eventually(lambda: gone(service, ident))
+        if state == "stopping":
+            eventually(lambda: not alive(process))
+            eventually(lambda: free(service) == 32)
+        eventually(lambda: not (place.folder / "state" / "tasks" / ident).exists())
+        eventually(lambda: not service.store.pending_requests())
+
+
 def test_a_deletion_by_force_survives_a_restart(place: ServiceFolder) -> None:
     with Service(place.settings()) as service:
         ident = running(service, single("long", "sleep 600"))
@@ -275,6 +301,15 @@ def test_an_admin_ends_what_belongs_to_another_and_cannot_be_driven(
         assert {name: answer.status_code for name, answer in answers.items()} == {"bob": 403, "eve": 202}
         assert "canceled by eve" in finished(service, ident)["message"]
         assert free(service) == 32
+
+        broken.clear()
+        other = running(service, replace(single("bad", "sleep 600"), owner="ann"))
+        broken.set()
+        for name, expected in (("bob", 403), ("eve", 202)):
+            at, key = f"/api/v1/workflows/{other}?force=true", {"Authorization": f"Bearer {keys[name]}"}
+            assert client.delete(at, headers=key).status_code == expected
+        eventually(lambda: gone(service, other))
+        eventually(lambda: free(service) == 32)
 
 
 def test_of_a_retry_and_a_deletion_at_the_same_moment_one_wins_and_the_other_is_told(place: ServiceFolder) -> None:
@@ -314,4 +349,8 @@ def test_what_is_about_to_be_retried_is_not_deleted(place: ServiceFolder) -> Non
     with pytest.raises(Conflict, match="about to run again") as refused:
         stopped.delete(ident)
     assert f"coterie cancel {ident}" in str(refused.value.hint)
+    stopped.delete(ident, force=True)
     stopped.stop()
+    with Service(place.settings()) as service:
+        eventually(lambda: gone(service, ident))
+        eventually(lambda: free(service) == 32)

@@ -202,6 +202,35 @@ def test_after_a_restart_what_runs_is_taken_up_first_and_then_what_waits_by_its_
         assert taken == [*["full"] * 8, "high", "normal", "normal", "low"]
 
 
+def test_what_is_submitted_during_a_restart_is_not_taken_up_after_all_that_waits(
+    place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Service(place.settings()) as first:
+        for _ in range(8):
+            first.submit(single("full", "sleep 600"))
+        eventually(lambda: first.pool("main")["gpus"]["free"] == 0)
+        for _ in range(6):
+            first.submit(single("old", "true"))
+        eventually(lambda: all(first.workflow(f"old-{number}")["waiting"] for number in range(1, 7)))
+    idle = Service(place.settings())
+    for priority in ("NORMAL", "HIGH"):
+        idle.submit(replace(single(f"new-{priority.lower()}", "true", gpu=0), priority=priority))
+    idle.stop()
+    taken: list[str] = []
+    add = WorkflowTable.add
+
+    def noted(table: WorkflowTable, life: LiveWorkflow) -> None:
+        taken.append(life.id.rpartition("-")[0])
+        add(table, life)
+
+    monkeypatch.setattr(WorkflowTable, "add", noted)
+    with Service(place.settings()) as second:
+        completed(second, "new-high-1")
+        completed(second, "new-normal-1")
+        eventually(lambda: len(taken) == 16, lambda: taken)
+    assert taken[8:] == ["old", "new-high", "old", "new-normal", *["old"] * 4]
+
+
 def test_what_is_submitted_while_nobody_drives_runs_later(place: ServiceFolder) -> None:
     idle = Service(place.settings())
     idle.submit(single("early", "true"))

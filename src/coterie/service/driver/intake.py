@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import zip_longest
 
 from coterie.service.driver.backend_queues import BackendQueues, FailedTask
 from coterie.service.driver.catalog_changes import CatalogChanges
@@ -16,6 +17,8 @@ from coterie.store import Store
 _TAKE_UP_S = 0.1
 # How many announcements are read at a time.
 _PAGE = 50
+# The version of a stored workflow that no leader has changed yet.
+_FIRST_VERSION = 1
 
 
 class Intake:
@@ -38,11 +41,13 @@ class Intake:
         held = self._store.held()
         failures: list[FailedTask] = []
         resting: list[tuple[int, int, str]] = []
+        unseen: list[tuple[int, int, str]] = []
         for stored in self._store.unfinished():
             rows = held.get(stored.id, ())
             if not rows and LiveWorkflow.rests(stored):
                 # What runs or is being ended comes first; these follow in the order of the queue, some in each turn.
-                resting.append((PRIORITIES.index(stored.priority), stored.number, stored.id))
+                line = unseen if stored.version == _FIRST_VERSION else resting
+                line.append((PRIORITIES.index(stored.priority), stored.number, stored.id))
                 continue
             with table.apart(stored.id):
                 life = LiveWorkflow.of(stored)
@@ -50,7 +55,9 @@ class Intake:
                 table.add(life)
             if stored.id in table.quarantine:
                 self._backends.keep(stored, rows)
-        table.backlog.extend(workflow for _, _, workflow in sorted(resting))
+        # What was submitted while nobody led does not wait until all that waited before is loaded: they take turns.
+        pairs = zip_longest(sorted(resting), sorted(unseen))
+        table.backlog.extend(found[-1] for pair in pairs for found in pair if found is not None)
         table.executor.again(table)
         table.lose(failures)
         self._changes.readmit(table)
