@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from coterie.errors import Unavailable
-from coterie.lifecycle import Stop
+from coterie.lifecycle import Enqueue, Stop
 from coterie.service.driver import executor
 from coterie.service.driver.executor import ActionExecutor
 from coterie.service.driver.problems import ServiceProblems
@@ -39,12 +39,12 @@ class World:
     done: list[tuple[str, str]] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
 
-    def act(self, life: LiveWorkflow, action: Stop) -> None:
+    def act(self, life: LiveWorkflow, action: Stop | Enqueue) -> None:
         self.clock.seconds += EACH_S
         self.tried.append(life.id)
         if self.full:
             raise Unavailable("the disk is full", "Make room.")
-        self.done.append((life.id, action.task))
+        self.done.append((life.id, action.task if isinstance(action, Stop) else action.group))
 
 
 def lives(count: int) -> dict[str, LiveWorkflow]:
@@ -148,3 +148,44 @@ def test_workflows_alternate_with_their_actions_and_a_turn_ends_in_time(world: W
     assert world.done[:2] == [(large.id, "t0"), (small.id, "t")]
     assert world.clock.seconds - began < 7 * EACH_S
     assert found.busy
+
+
+@pytest.mark.parametrize(
+    ("small", "asked", "steps"), [(False, False, 20), (False, True, 6), (True, False, 6), (True, True, 6)]
+)
+def test_a_large_workflow_lets_the_next_turn_begin_early_where_others_wait_for_it(
+    world: World, steps: int, *, small: bool, asked: bool
+) -> None:
+    world.full = False
+    found = made(world, ServiceProblems(world.clock.now))
+    large, other = lives(2).values()
+    found.add([(large, Stop(f"t{number}", 1, 0.0)) for number in range(1000)])
+    found.add([(other, Stop("t", 1, 0.0))] if small else [])
+    found.perform(19.5 * EACH_S, 5.5 * EACH_S, lambda: asked)
+    assert len(world.done) == steps
+
+
+def test_many_small_workflows_are_not_interrupted(world: World) -> None:
+    world.full = False
+    found, known = made(world, ServiceProblems(world.clock.now)), lives(30)
+    for life in known.values():
+        found.add([(life, Stop("t", 1, 0.0)), (life, Stop("u", 1, 0.0))])
+    found.perform(1000.0, EACH_S, lambda: True)
+    assert not found.busy
+    assert len(world.done) == 60
+
+
+def test_a_workflow_of_very_many_groups_is_queued_in_pieces_and_in_order(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.full = False
+    monkeypatch.setattr(executor, "_ENQUEUED", 3)
+    found = made(world, ServiceProblems(world.clock.now))
+    large, small = lives(2).values()
+    groups = [f"g{number}" for number in range(10)]
+    found.add([(large, Enqueue(group, 1, 1, ("t",))) for group in groups])
+    assert [group for _, group in world.done] == groups[:3]
+    found.add([(small, Enqueue("g", 1, 1, ("t",)))])
+    assert world.done.pop() == (small.id, "g")
+    found.perform(1000.0)
+    assert [group for _, group in world.done] == groups

@@ -34,12 +34,17 @@ _AGAIN_S = 60.0
 _PERFORM_S = (0.15, 0.5)
 # Up to this time, it performs them for twice as long as the rest of the turn took.
 _SHORT_S = 0.3
+# How long it performs those of very large workflows at least while others wait for the next turn.
+_BRIEF_S = 0.05
 # After a queue cycle, none begins for so many times as long as it took: with very many gangs, a cycle is expensive.
 _CYCLE_PAUSE = 2.0
 
 
 class Board:
-    """The driver of all unfinished workflows, turn by turn."""
+    """The driver of all unfinished workflows, turn by turn.
+
+    `poke` is called when there is something for the next one; `asked` is whether that is a request of a user.
+    """
 
     def __init__(
         self,
@@ -48,9 +53,10 @@ class Board:
         catalogue: LiveCatalog,
         problems: ServiceProblems,
         poke: Callable[[], None],
+        asked: Callable[[], bool],
         fresh: Fresh,
     ) -> None:
-        self._store, self._settings, self._problems = store, settings, problems
+        self._store, self._settings, self._problems, self._asked = store, settings, problems, asked
         texts = CachedTexts(store, fresh)
         self._prompt = PromptTexts(texts, poke)
         self._cycle_from = 0.0  # when the next queue cycle may begin, by the monotonic clock
@@ -110,7 +116,8 @@ class Board:
         news, todo = self._save(now, lease.fence)
         lease.check()
         self._executor.add(todo)
-        self._executor.perform(_performing_s(time.monotonic() - began))
+        rest = time.monotonic() - began
+        self._executor.perform(_performing_s(rest), max(_BRIEF_S, rest / 2), self._asked)
         self._executor.catch_up(self.table.lives, now)
         return news, self._pause(now)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +24,10 @@ _PAUSE_S, _PAUSE_EACH_S = 1.0, 0.005
 _REPEAT_S = 0.1
 # The actions that need no text: a workflow whose text is being read can be ended.
 _WITHOUT_TEXT = (ReleaseTasks, Stop, Delete)
+# How many requests to the queue are made at once; those of a workflow with more groups wait for `perform`.
+_ENQUEUED = 500
+# A workflow with more actions left than this delays others by little if it goes on in the next turn.
+_MANY = 32
 # How many tasks without a barrier are created at a time on this machine, where each of them takes milliseconds.
 _AT_ONCE = 32
 
@@ -89,18 +94,33 @@ class ActionExecutor:
                 self.add([(life, action) for action in outstanding(life.spec, life.state)])
 
     def add(self, actions: Iterable[tuple[LiveWorkflow, Action]]) -> None:
-        """Take on actions in their order; requests to the queue that nothing precedes are made at once."""
+        """Take on actions in their order; some requests to the queue that nothing precedes are made at once."""
+        at_once = _ENQUEUED
         for life, action in actions:
-            if isinstance(action, Enqueue) and life.id not in self._todo and life.id not in self._repeats:
+            first = life.id not in self._todo and life.id not in self._repeats
+            if isinstance(action, Enqueue) and first and at_once:
+                at_once -= 1
                 self.do([(life, action)])
             else:
                 self._put(self._repeats if life.id in self._repeats else self._todo, life, action)
 
-    def perform(self, seconds: float) -> None:
-        """Perform actions, those of different workflows in turn, for a limited time."""
-        until = time.monotonic() + seconds
-        while self._todo and time.monotonic() < until:
+    def perform(self, seconds: float, brief_s: float = math.inf, asked: Callable[[], bool] = lambda: False) -> None:
+        """Perform actions, those of different workflows in turn, for a limited time.
+
+        That is only `brief_s` where workflows with very many actions are left, and others, whose actions have all been
+        performed, or users who have `asked` for something, wait for the next turn.
+        """
+        began, others = time.monotonic(), False
+        while self._todo:
+            spent = time.monotonic() - began
+            if spent >= seconds or (spent >= brief_s and (others or asked()) and self._many_left()):
+                break
+            before = len(self._todo)
             self._step(self._todo)
+            others = others or len(self._todo) < before
+
+    def _many_left(self) -> bool:
+        return all(len(steps) > _MANY for _, steps in self._todo.values())
 
     def _put(self, steps: _Steps, life: LiveWorkflow, action: Action) -> None:
         _, mine = steps.setdefault(life.id, (life, deque()))

@@ -46,6 +46,7 @@ class Leader:
         self._store, self._settings, self._catalogue = store, settings, catalogue
         self._problems, self._saved, self._fresh = problems, saved, fresh
         self._poked = threading.Event()
+        self._asked = threading.Event()  # whether a user has poked it
         self._stopping = False
         self._lease: HeldLease | None = None
         self._board: Board | None = None
@@ -70,7 +71,8 @@ class Leader:
         return (board.running, board.waiting) if board else (0, 0)
 
     def poke(self) -> None:
-        """Announce new work; from any thread."""
+        """Announce new work of a user; from any thread."""
+        self._asked.set()
         self._poked.set()
 
     def stop(self) -> None:
@@ -83,6 +85,7 @@ class Leader:
         try:
             while not self._stopping:
                 self._poked.clear()
+                self._asked.clear()
                 self._poked.wait(self._turn())
         finally:
             self._resign()
@@ -134,14 +137,15 @@ class Leader:
 
     def _current_board(self) -> Board:
         if self._board is None:
-            self._board = Board(self._store, self._settings, self._catalogue, self._problems, self.poke, self._fresh)
+            world = (self._store, self._settings, self._catalogue, self._problems)
+            self._board = Board(*world, self._poked.set, self._asked.is_set, self._fresh)
         return self._board
 
     def _held_lease(self, now: float) -> HeldLease | None:
         if self._lease is None:
             found = self._store.acquire(self._settings.holder, now, self._settings.lease_s) or self._inherited(now)
             if found is not None:
-                self._lease = HeldLease(self._store, self._settings, self._problems, found, self.poke)
+                self._lease = HeldLease(self._store, self._settings, self._problems, found, self._poked.set)
         elif self._board is None or self._lease.doubtful:
             self._lease.renew()  # before anything is read or done: another leader may have saved and started something
         return self._lease
