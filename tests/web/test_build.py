@@ -13,7 +13,7 @@ import pytest
 from coterie.inspection.page_files import PageFiles
 from tests.web.page_service import ROOT
 
-PATIENCE_S = 400.0
+PATIENCE_S = 120.0
 
 
 @pytest.fixture

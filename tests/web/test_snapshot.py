@@ -85,17 +85,17 @@ def test_an_address_with_a_selection_shows_it(tmp_path: Path, visit: Open) -> No
 @pytest.mark.usefixtures("built_page")
 def test_an_overfull_node_has_the_gpus_it_has_and_a_sign(tmp_path: Path, visit: Open) -> None:
     cluster = tmp_path / "cluster.yaml"
-    pods = "pods:\n- {owner: first, node: w1-n1, gpu: 4}\n- {owner: second, node: w1-n1, gpu: 2}\n"
+    pods = "pods:\n- {owner: first, node: w1-n1, gpu: 7}\n- {owner: second, node: w1-n1, gpu: 1}\n"
     cluster.write_text(CLUSTER + pods, encoding="utf-8")
     page = visit(written(tmp_path, "map", cluster).as_uri()).page
     node = page.get_by_role("button", name="node w1-n1,")
-    expect(node).to_have_accessible_name(re.compile("overfull, 6 of 4 GPUs used: first 4, second 2$"))
+    expect(node).to_have_accessible_name(re.compile("overfull, 8 of 4 GPUs used: first 7, second 1$"))
     expect(node.locator(".gpu")).to_have_count(4)
     expect(node.locator("[data-task]")).to_have_count(2)
     expect(page.locator(".marks.overfull .sign")).to_have_text("^")
     expect(page.get_by_text("overfull: pods hold more GPUs than it has")).to_be_visible()
     node.click()
-    expect(page.get_by_label("Selection")).to_contain_text("6 of 4 used, 0 free")
+    expect(page.get_by_label("Selection")).to_contain_text("8 of 4 used, 0 free")
     expect(page.get_by_label("Selection")).to_contain_text("ready; overfull: its tasks hold more GPUs than it has")
     page.get_by_placeholder("Filter").fill("overfull")
     expect(page.locator(".node:not(.dim)")).to_have_count(1)

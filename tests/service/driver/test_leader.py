@@ -228,7 +228,21 @@ def test_what_is_submitted_during_a_restart_is_not_taken_up_after_all_that_waits
         completed(second, "new-high-1")
         completed(second, "new-normal-1")
         eventually(lambda: len(taken) == 16, lambda: taken)
-    assert taken[8:] == ["old", "new-high", "old", "new-normal", *["old"] * 4]
+    assert taken[8:] == ["new-high", "old", "new-normal", *["old"] * 5]
+
+
+def test_after_a_restart_priority_decides_before_turns_are_taken() -> None:
+    resting = [(0, 3, "high-3"), (0, 1, "high-1"), (1, 2, "normal-2")]
+    unseen = [(2, 9, "low-9"), (0, 8, "high-8"), (1, 7, "normal-7"), (1, 6, "normal-6")]
+    assert list(intake.backlog_order(resting, unseen)) == [
+        "high-1",
+        "high-8",
+        "high-3",
+        "normal-2",
+        "normal-6",
+        "normal-7",
+        "low-9",
+    ]
 
 
 def test_what_is_submitted_while_nobody_drives_runs_later(place: ServiceFolder) -> None:

@@ -200,8 +200,10 @@ export function runs(box: NodeBox): Run[] {
   let total = 0
   node.held.forEach((each, holder) => {
     total += each.gpus
-    const end = Math.max(at + (at < shown ? 1 : 0), Math.round(total * scale))
-    const count = Math.min(shown, end) - at
+    const end = Math.max(at + 1, Math.round(total * scale))
+    // Every later holder keeps a cell, as long as there are any.
+    const last = Math.max(at + 1, shown - (node.held.length - holder - 1))
+    const count = Math.min(shown, last, end) - at
     if (count > 0) found.push({ holder, x: NODE_PAD + at * (cell + GAP), count })
     at += count
   })

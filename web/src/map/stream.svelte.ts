@@ -93,6 +93,7 @@ export class MapStream {
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404 || this.#timer !== waited) return
       this.close()
+      this.error = null
       this.reason = 'deleted'
       this.state = 'ended'
     }

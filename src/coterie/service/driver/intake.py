@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
 from coterie.service.driver.backend_queues import BackendQueues, FailedTask
@@ -13,6 +14,8 @@ from coterie.service.driver.workflows.workflow_table import WorkflowTable
 from coterie.service.queue.order import PRIORITIES
 from coterie.store import Store
 
+# The place of a workflow in the order of the queue, and its id.
+_Waiting = tuple[int, int, str]
 # How long a turn may take workflows up, before it does the rest of its work and the next turn continues.
 _TAKE_UP_S = 0.1
 # How many announcements are read at a time.
@@ -40,8 +43,8 @@ class Intake:
         table = self._table
         held = self._store.held()
         failures: list[FailedTask] = []
-        resting: list[tuple[int, int, str]] = []
-        unseen: list[tuple[int, int, str]] = []
+        resting: list[_Waiting] = []
+        unseen: list[_Waiting] = []
         for stored in self._store.unfinished():
             rows = held.get(stored.id, ())
             if not rows and LiveWorkflow.rests(stored):
@@ -55,9 +58,7 @@ class Intake:
                 table.add(life)
             if stored.id in table.quarantine:
                 self._backends.keep(stored, rows)
-        # What was submitted while nobody led does not wait until all that waited before is loaded: they take turns.
-        pairs = zip_longest(sorted(resting), sorted(unseen))
-        table.backlog.extend(found[-1] for pair in pairs for found in pair if found is not None)
+        table.backlog.extend(backlog_order(resting, unseen))
         table.executor.again(table)
         table.lose(failures)
         self._changes.readmit(table)
@@ -78,3 +79,15 @@ class Intake:
             if workflow not in table and (life := table.load(workflow)) is not None:
                 self._changes.readmit([life])
             table.backlog.popleft()
+
+
+def backlog_order(resting: Iterable[_Waiting], unseen: Iterable[_Waiting]) -> Iterator[str]:
+    """Yield the ids of workflows in the order in which they are loaded after a restart.
+
+    Priority decides. Within one, those that were submitted while nobody led, `unseen`, alternate with those that waited
+    before: they need not wait until all of these are loaded.
+    """
+    lines = [sorted(line) for line in (resting, unseen)]
+    for priority in range(len(PRIORITIES)):
+        same = [[found for found in line if found[0] == priority] for line in lines]
+        yield from (found[-1] for pair in zip_longest(*same) for found in pair if found is not None)

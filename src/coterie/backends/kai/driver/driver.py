@@ -349,10 +349,10 @@ class KaiDriver:
             known = len(removal.forced)
             gone = self._remover.step(removal, time.time(), time.monotonic())
             yield from ((name[0], forced_event(removal, each)) for each in list(removal.forced.values())[known:])
-            if not gone:
-                continue
             if removal.bound:
                 self._records.note_bound(removal.scope.workflow)
+            if not gone:
+                continue
             if not removal.stuck:
                 del self._removals[name]
                 if name[1].startswith(_FORGET):
