@@ -41,13 +41,12 @@ def in_order(
     waiting: Mapping[Key, OrderInputs],
     used: Callable[[str], int],
     quota: Callable[[str], GpuQuota],
-    overdue: Container[Key] = (),
 ) -> Iterator[Key]:
     """Yield the waiting gangs in order, as `shared_order` defines it."""
     ordered = sorted(waiting.items(), key=lambda item: item[1].rank)
     alone = [EqualGangs(key, turn, 1) for key, turn in ordered]
     pools = {turn.pool for turn in waiting.values()}
-    return (key for key, _ in shared_order(alone, pools, used, quota, overdue))
+    return (key for key, _ in shared_order(alone, pools, used, quota))
 
 
 class EqualGangs(NamedTuple, Generic[Key]):
@@ -63,7 +62,7 @@ def shared_order(
     pools: Collection[str],
     used: Callable[[str], int],
     quota: Callable[[str], GpuQuota],
-    overdue: Container[Key] = (),
+    overdue: Callable[[Key, int], bool] = lambda _key, _position: False,
     refused: Container[Key] = (),
 ) -> Iterator[tuple[Key, int]]:
     """Yield the waiting gangs of some pools, which are sorted by rank, in the order in which they are tried.
@@ -71,8 +70,8 @@ def shared_order(
     Each is the key of equal gangs, with how many of them are next. Tasks that are to join running ones come first, then
     the gangs within a pool's guarantee, then the rest is shared by weight; in one pool priority decides, then age.
     `used` is the number of GPUs a pool has in use. It is asked again for each gang, so placements in between change the
-    order. Gangs in `overdue` have been overtaken for too long. Where the first of some equal gangs has been added to
-    `refused` meanwhile, the others may be left out.
+    order. `overdue` tells whether one of some equal gangs, by its position among them, has been overtaken for too long;
+    then so have those before it. Where one of them has been added to `refused` meanwhile, the rest need not be tried.
     """
     guarantees = {pool: quota(pool).guarantee or 0 for pool in pools}
     if len(guarantees) == 1 and not any(guarantees.values()):
@@ -83,6 +82,7 @@ def shared_order(
     joining_beyond: list[tuple[Key, int]] = []
     covered: list[tuple[Key, int]] = []
     beyond: dict[str, deque[EqualGangs[Key]]] = {}
+    late: dict[str, Key] = {}  # the first overdue gang beyond the guarantee of each pool
     for key, turn, count in ordered:
         within = 0
         if guarantee := guarantees[turn.pool]:
@@ -94,8 +94,10 @@ def shared_order(
             joining_beyond.append((key, count - within))
         elif within < count:
             beyond.setdefault(turn.pool, deque()).append(EqualGangs(key, turn, count - within))
+            if turn.pool not in late and overdue(key, within):
+                late[turn.pool] = key
     yield from (*joining, *joining_beyond, *covered)
-    yield from _by_share(beyond, used, quota, overdue, refused)
+    yield from _by_share(beyond, used, quota, late, refused)
 
 
 def _fitting(left: int, gpus: int, count: int) -> int:
@@ -109,32 +111,35 @@ def _by_share(
     queues: dict[str, deque[EqualGangs[Key]]],
     used: Callable[[str], int],
     quota: Callable[[str], GpuQuota],
-    overdue: Container[Key],
+    late: dict[str, Key],
     refused: Container[Key],
 ) -> Iterator[tuple[Key, int]]:
     """Yield from the pool that has the least beyond its guarantee for its weight, gang by gang.
 
-    A pool with an overdue gang goes first until the first such gang was tried: smaller gangs might use up its share for
-    ever. A pool of weight 0 goes after all others.
+    A pool with a `late` gang goes first until that was tried: smaller gangs might use up its share for ever. A pool of
+    weight 0 goes after all others.
     """
     quotas = {pool: quota(pool) for pool in queues}
-    late = {pool: next((each.key for each in queue if each.key in overdue), None) for pool, queue in queues.items()}
 
     def rank(pool: str) -> tuple[bool, bool, float, int, float, int]:
         turn, gpus = queues[pool][0].turn, quotas[pool]
         over = max(0, used(pool) - (gpus.guarantee or 0))
         priority = PRIORITIES.index(turn.priority)
-        return not gpus.weight, late[pool] is None, over / (gpus.weight or 1), priority, turn.since, turn.number
+        return not gpus.weight, pool not in late, over / (gpus.weight or 1), priority, turn.since, turn.number
 
     while len(queues) > 1:
         pool = min(queues, key=rank)
         key, turn, count = queues[pool].popleft()
-        late[pool] = None if late[pool] == key else late[pool]
-        yield key, 1
-        if count > 1 and key not in refused:
-            queues[pool].appendleft(EqualGangs(key, turn, count - 1))
+        was_late = pool in late and late[pool] == key
+        if was_late:
+            del late[pool]
+        # A refusal changes no share, so the rest follows at once, unless the pool has just lost its precedence.
+        following = count if key in refused and not was_late else 1
+        if count > following:
+            queues[pool].appendleft(EqualGangs(key, turn, count - following))
         if not queues[pool]:
             del queues[pool]
+        yield key, following
     for queue in queues.values():
         yield from ((key, count) for key, _, count in queue)
 

@@ -60,9 +60,8 @@ class Queue:
         self._undecided = UndecidedSearches(world, self._failures, self._limits)
         self._reasons = WaitReasons(world, self._failures, self._limits)
         self._reservations = Reservations(world)
-        self._passed: dict[GangRun, float] = {}  # since when others overtake it
         self._reserved: dict[Key, frozenset[str]] = {}
-        self._over_limit: set[GangRun] = set()  # those refused because too many tasks ran
+        self._over_limit: set[Key] = set()  # the first of each run that were refused because too many tasks ran
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -75,22 +74,27 @@ class Queue:
         key, known = entry.key, self._waiting.get(entry.key)
         if known is not None and known.entry == entry:
             return
-        before = self._ranking.run_of(key)
-        passed = self._passed.get(before) if before else None
+        self._put(entry, self._ranking.overtaken_since(key))
+
+    def _put(self, entry: QueueEntry, overtaken: float | None) -> None:
+        key = entry.key
+        over_limit = key in self._over_limit
         self.drop(key)
         gang = self._waiting[key] = QueuedGang.of(entry)
-        run = self._ranking.add(gang)
+        self._ranking.add(gang, overtaken)
         self._of_workflow.setdefault(key[0], {})[key] = None
-        if passed is not None:
-            self._passed.setdefault(run, passed)
+        if over_limit:
+            self._over_limit.add(key)
 
     def drop(self, key: Key) -> None:
         """Remove a waiting gang, if it is queued."""
         if self._waiting.pop(key, None) is not None:
-            run = self._ranking.remove(key)
-            if not run.gangs:
-                self._passed.pop(run, None)
-                self._over_limit.discard(run)
+            if key in self._over_limit:
+                self._over_limit.remove(key)
+                run = self._ranking.run_of(key)
+                if run and (following := run.after(key)):
+                    self._over_limit.add(following)
+            self._ranking.remove(key)
             mine = self._of_workflow[key[0]]
             del mine[key]
             if not mine:
@@ -112,11 +116,7 @@ class Queue:
         """Return the same queue for other nodes: the waiting gangs and since when they are overtaken."""
         moved = Queue(world, self._patience, self._running)
         for gang in self._waiting.values():
-            moved.put(gang.entry)
-        for run, since in self._passed.items():
-            for key in run.gangs:
-                if (same := moved._ranking.run_of(key)) is not None:
-                    moved._passed.setdefault(same, since)
+            moved._put(gang.entry, self._ranking.overtaken_since(gang.entry.key))
         if world is self.world:
             moved._undecided.inherit(self._undecided)
             moved._reservations = self._reservations
@@ -124,68 +124,77 @@ class Queue:
 
     def starved(self, now: float) -> bool:
         """Return whether a gang that has waited too long for the machine itself may be placed in the next cycle."""
-        return bool(self._over_limit) and not self._over_limit.isdisjoint(self._overdue(now))
+        return any(self._impatient(self._ranking.overtaken_since(key), now) for key in self._over_limit)
 
     def cycle(self, now: float, *, shut: bool = False) -> Iterator[PlacedGang | WaitReason]:
         """Place the gangs that fit, in order; yield each, and every waiting gang with a new reason.
 
         Nothing is placed while `shut`, because a gang of another queue has waited too long for the machine.
         """
-        refused: dict[GangRun, None] = {}
-        ahead: list[GangRun] = []  # refused since the last placement
+        refused: dict[GangRun, int] = {}  # how many of the first gangs
+        ahead: list[tuple[GangRun, int]] = []  # those refused, in order, and how many of each run until then
+        overtaken = 0  # how many of `ahead` were refused before the last placement
         tried: list[QueuedGang] = []
         kept: dict[Key, frozenset[str]] = {}
         placements = CyclePlacements(self.world)
         limits = CycleLimits(self._limits)
         for pool in self._ranking.pools.values():
             self.world.capacity(pool)  # every view exists before nodes are closed in all of them
-        over_limit: set[GangRun] = set()
+        over_limit: set[Key] = set()
         full: set[str] = set()  # pools in which no gang overtakes one that has waited too long under the limit
         with ExitStack() as closed:
-            for run, gang in self._candidates(self._overdue(now), refused):
+            for run, count in self._candidates(now, refused):
+                position = refused.get(run, 0)
+                gang = run.at(position)
                 pool_name = gang.entry.pool.name
                 late = pool_name in full and gang.order.gpus > 0
-                if not shut and not late:
+                if not position and not shut and not late:
                     if self._try(gang, limits, placements, kept):
-                        self._overtake(ahead, now)
-                        ahead.clear()
+                        self._overtake(islice(ahead, overtaken, None), now)
+                        overtaken = len(ahead)
                         continue
                     tried.append(gang)
-                refused[run] = None
-                ahead.append(run)
-                if limits.exceeds_task_limit(gang):
-                    over_limit.add(run)
-                    self._passed.setdefault(run, now)  # perhaps by tasks of other queues on the same machine
-                if not self._impatient(run, now):
+                refused[run] = position + count
+                ahead.append((run, position + count))
+                if exceeds := limits.exceeds_task_limit(gang):
+                    over_limit.add(gang.entry.key)
+                    run.overtake(position + count, now)  # perhaps by tasks of other queues on the same machine
+                if not self._impatient(run.overtaken_since(position), now):
                     continue
-                shut = shut or run in over_limit
+                shut = shut or exceeds
                 if (over := self._limits.over_quota(gang)) and over.verdict is Verdict.WAITING:
                     full.add(pool_name)
                 served = {self._waiting[key].entry.pool.name for key in kept if key in self._waiting}
                 if pool_name not in served and (nodes := self._reservation(gang, kept)):
                     kept[gang.entry.key] = nodes
                     closed.enter_context(self.world.closed(nodes))
+        self._over_limit = over_limit
         if found := self._undecided.go_on(self._waiting, tried, placements, kept):
             mine = self._ranking.run_of(found.entry.key)
             self.drop(found.entry.key)
-            self._overtake(takewhile(lambda run: run is not mine, refused), now)
+            self._overtake(takewhile(lambda each: each[0] is not mine, ahead), now)
         self._reservations.end_cycle()
-        self._reserved, self._over_limit = kept, {run for run in over_limit if run.gangs}
+        self._reserved = kept
         yield from placements.placed()
         yield from self._reasons.new([run for run in refused if run.gangs], now)
 
-    def _candidates(
-        self, overdue: Container[GangRun], refused: Container[GangRun]
-    ) -> Iterator[tuple[GangRun, QueuedGang]]:
-        """Yield the gangs to be tried, in order; of a run, none after the first that was refused meanwhile."""
+    def _candidates(self, now: float, refused: Container[GangRun]) -> Iterator[tuple[GangRun, int]]:
+        """Yield the runs whose next gang is to be tried, in order, with how many would be refused together with it.
+
+        Once a gang of a run was refused, the others are not tried.
+        """
+
+        def overdue(run: GangRun, position: int) -> bool:
+            return self._impatient(run.overtaken_since(position), now)
+
         for run, count in self._in_order(overdue, refused):
-            for _ in range(count):
-                if run in refused:
-                    break
-                yield run, run.first
+            left = count
+            while left:
+                yield run, left
+                left = 0 if run in refused else left - 1
 
     def _in_order(
-        self, overdue: Container[GangRun] = (), refused: Container[GangRun] = ()
+        self, overdue: Callable[[GangRun, int], bool] = lambda _run, _position: False, refused: Container[GangRun] = ()
     ) -> Iterator[tuple[GangRun, int]]:
         pools = self._ranking.pools
         runs = [EqualGangs(run, run.first.order, len(run.gangs)) for run in self._ranking]
@@ -234,16 +243,11 @@ class Queue:
             return known
         return self._reservations.find(entry, self.world.present(entry.anchors), taken)
 
-    def _overtake(self, runs: Iterable[GangRun], now: float) -> None:
-        for run in runs:
-            self._passed.setdefault(run, now)
+    @staticmethod
+    def _overtake(refused: Iterable[tuple[GangRun, int]], now: float) -> None:
+        for run, count in refused:
+            run.overtake(count, now)
 
-    def _overdue(self, now: float) -> set[GangRun]:
-        """Return the gangs that have been overtaken for too long; mostly there are none, and none is looked at."""
-        if now - min(self._passed.values(), default=now) < self._patience:
-            return set()
-        return {run for run in self._passed if self._impatient(run, now)}
-
-    def _impatient(self, run: GangRun, now: float) -> bool:
-        since = self._passed.get(run)
-        return since is not None and now - since >= self._patience
+    def _impatient(self, overtaken: float | None, now: float) -> bool:
+        """Return whether a gang has been overtaken for too long."""
+        return overtaken is not None and now - overtaken >= self._patience
