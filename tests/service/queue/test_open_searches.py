@@ -17,10 +17,10 @@ from coterie.service.queue import queue as queues
 from coterie.service.queue import reservations, undecided, wait_reasons
 from coterie.service.queue.holdings import BackendHoldings
 from coterie.service.queue.open_searches import LongSearch
-from coterie.service.queue.queue import PlacedGang, Queue, WaitReason
+from coterie.service.queue.queue import PlacedGang, Queue, QueueEntry, WaitReason
 from coterie.topology.cluster import CPU, GPU, Cluster, Node
 from coterie.topology.domains import Domains
-from tests.service.queue.builders import LEVELS, entry, gang, placed
+from tests.service.queue.builders import LEVELS, POOL, entry, gang, placed
 
 # Eighteen tasks that fill six nodes to the last, in one way that is hard to find.
 SIZES = (25, 16, 19, 20, 17, 23, 23, 19, 18, 23, 21, 16, 22, 22, 16, 19, 17, 24)
@@ -132,6 +132,18 @@ def test_two_open_questions_get_their_turns() -> None:
     queue.put(entry("never", hard(extra=1), since=0))
     queue.put(entry("hard", hard(), since=1))
     assert "hard" in [name for _ in range(40) for name in placed(queue)]
+
+
+def test_a_question_of_a_gang_that_comes_after_an_equal_one_now_blocks_no_other() -> None:
+    queue = Queue(nodes())
+    first, second = (QueueEntry(("w", name, 1), POOL, hard(), "NORMAL", 0.0, 1) for name in ("first", "second"))
+    queue.put(first)
+    assert placed(queue) == []
+    queue.put(second)
+    queue.put(replace(first, gang=gang(1, gpu=1)))
+    queue.put(first)
+    assert [entry.key[1] for entry in queue.entries()] == ["second", "first"]
+    assert [name for _ in range(2 * (2 + STEPS // LENT)) for name in placed(queue)] == ["w"]
 
 
 def passed_by_small_ones(patience: float = 1.0) -> tuple[BackendHoldings, Queue]:

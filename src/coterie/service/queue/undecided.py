@@ -49,7 +49,9 @@ class UndecidedSearches:
         """Continue one search, and hold the gang's placement if the result is still free; return the placed gang."""
         if self._open:
             gang = waiting.get(self._open.key)
-            if gang is None or gang.kind != self._open.kind:
+            alike = {one.entry.key for one in tried if one.kind == self._open.kind}
+            # Of equal gangs only the first is tried: where that is another one now, this search would block all others.
+            if gang is None or gang.kind != self._open.kind or (alike and self._open.key not in alike):
                 self._open = None
         if self._open is None:
             self._open = self._next(tried, kept)
