@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -297,3 +298,45 @@ def test_folders_that_a_killed_process_left_empty_are_removed(tmp_path: Path) ->
             assert not (root / "dead-2").exists()
             assert not (root / key().workflow / "other").exists()
             assert second.statuses().keys() == {key()}
+
+
+def test_a_restart_opens_only_the_files_of_each_ended_attempt_and_resolves_no_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, reserved = list[str](), list[int]()
+    read, opened, lstat = os.pread, os.open, os.lstat
+
+    def pread(handle: int, size: int, offset: int) -> bytes:
+        reserved.append(size)
+        return read(handle, size, offset)
+
+    def counted(action: Callable[..., Any]) -> Callable[..., Any]:
+        def call(path: Any, *arguments: Any, **named: Any) -> Any:
+            calls.append(str(path))
+            return action(path, *arguments, **named)
+
+        return call
+
+    def restarted() -> int:
+        calls.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", counted(opened))
+            patch.setattr(os, "lstat", counted(lstat))
+            patch.setattr(os, "pread", pread)
+            Supervisor(tmp_path).close()
+        return len([path for path in calls if path.startswith(f"{tmp_path}/w-1")])
+
+    def watched(one: WorkOrder) -> bool:
+        holder = holder_of(tmp_path / one.key.path)
+        return isinstance(holder, ProcessIdentity) and holder.alive()
+
+    counts = []
+    with supervising(tmp_path) as supervisor:
+        for first in (0, 10):
+            wanted = [order("true", task=f"t{number}") for number in range(first, first + 10)]
+            assert len(ended(supervisor, *wanted)) == 10
+            eventually(lambda: not any(map(watched, wanted)))  # noqa: B023 - called at once
+            counts.append(restarted())
+    # The attempts that started together, the claim, the process, and the end.
+    assert counts[1] - counts[0] == 4 * 10
+    assert max(reserved) <= 1 << 16

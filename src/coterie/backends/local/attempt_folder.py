@@ -209,7 +209,7 @@ def known_mark(root: Path) -> str:
 def record_of(folder: Path) -> AttemptRecord | None:
     """Return the record of attempts that start together; None when the folder is damaged, as after a power failure."""
     try:
-        found = json.loads(regular_files.content(folder / "order.json"))
+        found = json.loads(regular_files.content(f"{folder}/order.json"))
         return AttemptRecord(tuple(AttemptKey(*each) for each in found["together"]), int(found["turn"]))
     except (OSError, ValueError, KeyError, TypeError, UsageError):
         return None
@@ -217,7 +217,7 @@ def record_of(folder: Path) -> AttemptRecord | None:
 
 def holder_of(folder: Path) -> ProcessIdentity | str | None:
     """Return the process that claimed an attempt, `withdrawn`, or None when it is unclaimed."""
-    words = _words(folder / "claim")
+    words = _words(f"{folder}/claim")
     if words is None:
         return None
     if words[:1] == [WITHDRAWN]:
@@ -227,7 +227,7 @@ def holder_of(folder: Path) -> ProcessIdentity | str | None:
 
 def command_of(folder: Path) -> tuple[ProcessIdentity, float] | None:
     """Return the command's process and its start, once it runs."""
-    words = _words(folder / "pid")
+    words = _words(f"{folder}/pid")
     found = ProcessIdentity.of(words or [])
     return (found, float(words[3])) if words and found and len(words) > 3 else None
 
@@ -235,11 +235,11 @@ def command_of(folder: Path) -> tuple[ProcessIdentity, float] | None:
 def end_of(folder: Path) -> AttemptEnded | AttemptLost | None:
     """Return how an attempt ended, as far as that is recorded."""
     with contextlib.suppress(OSError, ValueError):
-        first, _, note = regular_files.text(folder / "exit").partition("\n")
+        first, _, note = regular_files.text(f"{folder}/exit").partition("\n")
         code, at, why = first.split()
         return AttemptEnded(int(code), float(at), why, note.strip(), _since(folder))
     try:
-        return AttemptLost(regular_files.text(folder / "lost").strip() or "unknown")
+        return AttemptLost(regular_files.text(f"{folder}/lost").strip() or "unknown")
     except OSError:
         return None
 
@@ -328,26 +328,35 @@ def ended(root: Path) -> set[str]:
 
 def folders(root: Path, workflow: str = "[!.]*") -> Iterator[tuple[AttemptKey, Path]]:
     """Yield every unarchived attempt below a root; other files there are ignored."""
-    # Archived ones are links. They may be very many, so they are not followed.
-    there = (path for top in root.glob(workflow) if not top.is_symlink() for path in _at_depth(top, 3))
-    for path in there:
-        *_, workflow, group, task, attempt = path.parts
-        ours = attempt.isdecimal() and str(int(attempt)) == attempt and (path / "order.json").exists()
-        if ours and _direct(path):
+    for path in _at_depth(root, workflow, 3):
+        *_, workflow, group, task, attempt = path.split("/")
+        if attempt.isdecimal() and str(int(attempt)) == attempt and os.path.exists(f"{path}/order.json"):  # noqa: PTH110
             try:
-                yield AttemptKey(workflow, group, task, int(attempt)), path
+                yield AttemptKey(workflow, group, task, int(attempt)), Path(path)
             except UsageError:
                 continue
 
 
-def _at_depth(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield the paths `depth` levels below a folder, skipping folders that are removed meanwhile."""
+def _at_depth(root: Path, workflow: str, depth: int) -> Iterator[str]:
+    """Yield the folders `depth` levels below those of workflows, as text: there are thousands, and a `Path` is slow.
+
+    No link is followed, since it could lead out of the root, and archived workflows are links, possibly very many.
+    """
+    for top in root.glob(workflow):
+        if not top.is_symlink():
+            yield from _folders_below(str(top), depth)
+
+
+def _folders_below(folder: str, depth: int) -> Iterator[str]:
     if not depth:
         yield folder
         return
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-        for inside in sorted(folder.iterdir()):
-            yield from _at_depth(inside, depth - 1)
+    inside: list[str] = []
+    # It may be removed meanwhile.
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(folder) as found:
+        inside = sorted(each.path for each in found if each.is_dir(follow_symlinks=False))
+    for path in inside:
+        yield from _folders_below(path, depth - 1)
 
 
 def remove(root: Path, found: Iterable[Path]) -> None:
@@ -368,11 +377,10 @@ def remove(root: Path, found: Iterable[Path]) -> None:
 
 def prune(root: Path, workflow: str = "[!.]*") -> None:
     """Remove empty folders of workflows: a process that dies while it makes or removes an attempt leaves some."""
-    for top in root.glob(workflow):
-        for depth in (2, 1, 0) if not top.is_symlink() else ():
-            for folder in _at_depth(top, depth):
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
+    for depth in (2, 1, 0):
+        for folder in _at_depth(root, workflow, depth):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)  # noqa: PTH106 - thousands of times, so without a Path
 
 
 def trash(root: Path) -> list[Path]:
@@ -389,7 +397,7 @@ def _abandoned(drafts: Path) -> Iterator[Path]:
             yield draft
 
 
-def _words(path: Path) -> list[str] | None:
+def _words(path: str) -> list[str] | None:
     try:
         return regular_files.text(path).split()
     except FileNotFoundError:

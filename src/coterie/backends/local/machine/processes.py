@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from coterie.backends.local.shim import ownership
 
@@ -33,7 +34,7 @@ class ProcessIdentity:
 
     def this_boot(self) -> bool:
         """Return whether the machine has been up ever since."""
-        return self.boot == ownership.boot()
+        return self.boot == _this_boot()
 
     def alive(self) -> bool:
         """Return whether the process still runs."""
@@ -51,6 +52,12 @@ class ProcessIdentity:
             return found
         os.close(found)
         return None
+
+
+@cache
+def _this_boot() -> str:
+    """Return the id of this boot, which is the same as long as this process lives."""
+    return ownership.boot()
 
 
 def marks() -> Iterator[tuple[int, str]]:
