@@ -46,6 +46,10 @@ class _Piece:
     group: int
     tasks: slice
 
+    def __len__(self) -> int:
+        """Return the number of its tasks."""
+        return int(self.tasks.stop - self.tasks.start)
+
     @property
     def begins(self) -> bool:
         """Whether it has the first task of its group."""
@@ -65,6 +69,20 @@ class StateEncoder:
         self._parts_of: list[range] = []  # by group
         self._encoded: list[list[dict[str, Json]]] = []
         self._unsaved: set[int] = set()  # parts
+
+    @staticmethod
+    def of(state: State, stored: Mapping[str, Json]) -> StateEncoder:
+        """Return the encoder of a stored state: its parts are encoded and saved again only where they change."""
+        found = StateEncoder()
+        if stored.get("version") == IN_PARTS:
+            found._divide(state.groups)
+            found._groups, found._encoded = state.groups, list(stored["parts"])
+        # Another release may have divided it differently.
+        if [[len(piece["tasks"]) for piece in part] for part in found._encoded] != [
+            list(map(len, part)) for part in found._parts
+        ]:
+            return StateEncoder()
+        return found
 
     def saved(self) -> None:
         """Take the state that was encoded last as saved."""

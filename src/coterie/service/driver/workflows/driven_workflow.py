@@ -69,6 +69,7 @@ class LiveWorkflow:
             spec,
             state,
             stored.owner,
+            _encoder=StateEncoder.of(state, stored.state),
         )
 
     @staticmethod
