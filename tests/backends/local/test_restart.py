@@ -337,6 +337,6 @@ def test_a_restart_opens_only_the_files_of_each_ended_attempt_and_resolves_no_pa
             assert len(ended(supervisor, *wanted)) == 10
             eventually(lambda: not any(map(watched, wanted)))  # noqa: B023 - called at once
             counts.append(restarted())
-    # The attempts that started together, the claim, the process, and the end.
-    assert counts[1] - counts[0] == 4 * 10
+    # The attempts that started together, the process, and the end.
+    assert counts[1] - counts[0] == 3 * 10
     assert max(reserved) <= 1 << 16

@@ -78,6 +78,10 @@ class AttemptTable:
         """Return the mark of an attempt's processes in their environment."""
         return f"{self._mark}/{key.path}"
 
+    def mark_of(self, workflow: str) -> str:
+        """Return the beginning of the marks of a workflow's attempts."""
+        return f"{self._mark}/{workflow}/"
+
     def add(self, attempt: Attempt, *, new: bool) -> None:
         """Add an attempt; unless it is new, the next `note` determines its status."""
         self.attempts[attempt.key] = attempt
@@ -174,10 +178,13 @@ class AttemptTable:
         """Determine the status of attempts without a watcher; failures are retried by the next call."""
         lost: dict[Attempt, str] = {}
         for each, code in list(self._unsure.items()):
-            # First the holder, then the end: the holder may end in between, but not the other way round.
-            holder = folders.holder_of(each.folder)
-            handle = holder.handle() if isinstance(holder, processes.ProcessIdentity) else None
-            if end := folders.end_of(each.folder):
+            holder, handle, end = None, None, folders.end_of(each.folder)
+            if end is None:
+                # First the holder, then the end again: the holder may end in between, but not the other way round.
+                holder = folders.holder_of(each.folder)
+                handle = holder.handle() if isinstance(holder, processes.ProcessIdentity) else None
+                end = folders.end_of(each.folder)
+            if end is not None:
                 each.status = end
                 if handle is not None:
                     self._strays.append(ShimProcess(handle))
