@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,29 @@ def test_a_workflow_that_is_removed_leaves_no_folder(supervisor: Supervisor, tmp
     assert [path.name for path in (tmp_path / "root").iterdir() if not path.name.startswith(".")] == []
     eventually(lambda: not list((tmp_path / "root" / ".trash").iterdir()))
     supervisor.remove(key().workflow)
+
+
+@pytest.mark.parametrize("archived", [True, False])
+def test_a_workflow_of_many_tasks_is_removed_in_one_move(
+    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, archived: bool
+) -> None:
+    root, moved, rename = tmp_path / "root", list[Path](), Path.rename
+    ended(supervisor, *(shell("true", task=f"t{number}") for number in range(10)))
+    if archived:
+        supervisor.archive(key().workflow)
+
+    def noted(path: Path, target: Path) -> Path:
+        if threading.current_thread() is threading.main_thread():
+            moved.append(path)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", noted)
+    supervisor.remove(key().workflow)
+    # Each place where its folder may be is tried.
+    assert moved == [root / key().workflow, root / ".ended" / key().workflow]
+    assert not supervisor.statuses()
+    assert not os.path.lexists(root / key().workflow)
+    eventually(lambda: not list((root / ".trash").iterdir()))
 
 
 def test_a_damaged_folder_is_a_lost_attempt_and_no_error(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 
 from coterie.backends.local.container_paths import translated
@@ -310,10 +310,14 @@ def _is_shown(root: Path, workflow: str) -> bool:
         return False
 
 
-def restore(root: Path, workflow: str) -> bool:
-    """Undo the archiving; return whether there was anything to undo."""
+def _hide(root: Path, workflow: str) -> None:
     if _is_shown(root, workflow):
         (root / workflow).unlink(missing_ok=True)
+
+
+def restore(root: Path, workflow: str) -> bool:
+    """Undo the archiving; return whether there was anything to undo."""
+    _hide(root, workflow)
     try:
         (root / ENDED / workflow).rename(root / workflow)
     except FileNotFoundError:
@@ -368,11 +372,17 @@ def remove(root: Path, found: Iterable[Path]) -> None:
             folder.rename(bin_ / _unique())
         except FileNotFoundError:
             continue
-        for above in list(folder.parents)[:3]:
+        for above in takewhile(lambda above: above not in (root, root / ENDED), folder.parents):
             try:
                 above.rmdir()
             except OSError:
                 break
+
+
+def remove_workflow(root: Path, workflow: str) -> None:
+    """Move all data of a workflow out of the way at once, archived or not; a `TrashCollector` deletes it."""
+    _hide(root, workflow)
+    remove(root, [root / workflow, root / ENDED / workflow])
 
 
 def prune(root: Path, workflow: str = "[!.]*") -> None:

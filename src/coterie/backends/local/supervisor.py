@@ -15,7 +15,7 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +100,10 @@ class Supervisor:
                     self._accept(order, record)
             except OSError:
                 # The attempts accepted by this call are removed again: none starts without the others.
-                self._forget([key for key, found in self._table.attempts.items() if found.record is record])
+                mine = [key for key, found in self._table.attempts.items() if found.record is record]
+                self._forget(mine, {self._table.mark(key) for key in mine}.__contains__)
+                folders.remove(self._root, [self._root / key.path for key in mine])
+                self._trash.wake()
                 raise
             self._advance()
 
@@ -180,9 +183,11 @@ class Supervisor:
     def remove(self, workflow: str) -> None:
         """End all running attempts of a workflow, and remove all its data."""
         with self._lock, self._words("remove tasks"):
-            self._bring_back(workflow)
-            self._forget([key for key in self._table.attempts if key.workflow == workflow])
-            folders.prune(self._root, workflow)
+            mine = [key for key in self._table.attempts if key.workflow == workflow]
+            # Of an archived one, nothing runs, so its attempts need not be read.
+            self._forget(mine, lambda mark: mark.startswith(self._table.mark_of(workflow)))
+            folders.remove_workflow(self._root, workflow)
+            self._trash.wake()
             self._advance()
 
     def close(self) -> None:
@@ -304,15 +309,13 @@ class Supervisor:
             self._start_order.drop(each.key, each.record.together)
             self._changed |= each.over
 
-    def _forget(self, keys: Sequence[AttemptKey]) -> None:
+    def _forget(self, keys: Sequence[AttemptKey], marked: Callable[[str], bool]) -> None:
+        """End attempts, and all processes with their marks, and forget them; their folders stay."""
         found = [self._table.attempts[key] for key in keys if key in self._table.attempts]
         for each in found:
             self._stop(each, 0.0)
         self._table.discard(found)
-        marks = {self._table.mark(key) for key in keys}
-        processes.end(marks.__contains__)
-        folders.remove(self._root, [self._root / key.path for key in keys])
-        self._trash.wake()
+        processes.end(marked)
 
     @contextlib.contextmanager
     def _words(self, action: str) -> Iterator[None]:
