@@ -16,7 +16,7 @@ import pytest
 from coterie.cancellation import Abandoned, cancelled_by
 from coterie.errors import Fault, Hint, SpecErrors, Unavailable, UsageError
 from coterie.service.service import Service
-from coterie.service.work_process import WorkProcesses
+from coterie.service.work_process import WorkProcesses, _decoded, _encoded
 from tests.eventually import eventually
 from tests.service.running_service import ServiceFolder, task, workflow
 
@@ -147,3 +147,20 @@ def test_a_large_submission_and_a_large_plan_are_the_same_as_small_ones(
         each["stats"] = None
     assert there == here
     assert not service._processes._all
+
+
+class Growth:
+    """A value that another one gains an entry with, when it is copied for the first time."""
+
+    def __init__(self, grown: dict[str, object]) -> None:
+        self.grown = grown
+
+    def __reduce__(self) -> tuple[type[int], tuple[()]]:
+        self.grown["meanwhile"] = 1
+        return int, ()
+
+
+def test_a_value_that_grows_while_it_is_copied_is_copied_again() -> None:
+    value: dict[str, object] = {}
+    value |= {"first": Growth(value), "second": 2}
+    assert _decoded(_encoded(value)) == {"first": 0, "second": 2, "meanwhile": 1}

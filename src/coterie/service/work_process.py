@@ -28,6 +28,8 @@ T = TypeVar("T")
 # The processor time that one computation may take, in seconds.
 PROCESSOR_S = 30
 _NICE = 10
+# How often a value is copied that changes meanwhile.
+_TRIES = 10
 _SIZE = 8
 
 
@@ -199,8 +201,16 @@ def _error(kind: type[CoterieError], arguments: tuple[Any, ...], attributes: dic
 
 
 def _encoded(value: object) -> bytes:
-    buffer = io.BytesIO()
-    _Pickler(buffer, 5).dump(value)
+    """Return a value as bytes, also where other threads fill its caches meanwhile, which ends soon."""
+    for left in reversed(range(_TRIES)):
+        buffer = io.BytesIO()
+        try:
+            _Pickler(buffer, 5).dump(value)
+        except RuntimeError:
+            if not left:
+                raise
+        else:
+            break
     return buffer.getvalue()
 
 
