@@ -38,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(SEED)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return the workers of `-n auto`: tests wait for processes and disks for about a third of their time."""
     return 2 * len(os.sched_getaffinity(0))
