@@ -15,7 +15,7 @@ from lab.nodes import add
 from coterie.backends.kai.forecast import ForecastPlacement, ForecastRefusal, kai_would_place
 from coterie.backends.kai.manifests import objects, pods
 from coterie.backends.kai.manifests.metadata import ManifestContext
-from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, fold
+from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, pod_group_of
 from coterie.config.configuration import Pool
 from coterie.gang.tree import Gang, Shape, Task
 from coterie.placement.capacity import Capacity
@@ -43,7 +43,7 @@ class RenderedGang:
 
 def render(name: str, gang: Gang, pool: Pool, *, bare: bool = False) -> RenderedGang:
     scene = ManifestContext("default", name, pool)
-    root = fold(gang, pool.topology)
+    root = pod_group_of(gang, pool.topology)
     root = without_preferences(root) if bare else root
     seat = pods.PodPosition(gang.name, "", claims=False, found_by_name=False, attempt=1, exec_timeout=None)
     topologies = [one for one in objects.shared(scene) if one["kind"] == "Topology"]

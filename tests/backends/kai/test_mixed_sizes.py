@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from coterie.backends.kai.mixed_sizes import PRIORITY, mix, priorities
-from coterie.backends.kai.pod_group import fold
+from coterie.backends.kai.pod_group import pod_group_of
 from coterie.gang.tree import Shape, Task
 from coterie.topology.cluster import CPU, GPU, STORAGE, Cluster, Node
 from tests.backends.kai.builders import GPUS, RACKS, codes, faults_of, of_kind, rendered
@@ -63,7 +63,7 @@ def test_storage_that_a_task_asks_for_itself_stays_as_it_is() -> None:
 
 def test_every_mixed_part_is_told_apart_by_storage() -> None:
     (gang,) = gangs("g: required=zone\n  a: 1 x 4gpu + 1 x 8gpu required=rack\n  b: 3 x 2gpu required=rack", LEVELS)
-    for part, _ in fold(mix(gang, LEVELS.topology, STORED).gang, LEVELS.topology).walk():
+    for part, _ in pod_group_of(mix(gang, LEVELS.topology, STORED).gang, LEVELS.topology).walk():
         kinds = {bool(one.shape.amount(STORAGE)) for one in part.all_tasks()}
         sizes = {one.shape.amount(GPU) for one in part.all_tasks()}
         assert len(kinds) == min(2, len(sizes))

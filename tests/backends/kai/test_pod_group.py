@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 
-from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, fold
+from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, pod_group_of
 from coterie.gang.rules import RequestedTask, TaskRequirement, build
 from coterie.gang.tree import Gang, Group, Path
 from coterie.topology.levels import Topology
@@ -125,19 +125,19 @@ def drawn(part: PodGroupPart, depth: int = 0) -> Iterator[str]:
     ],
 )
 def test_trees_fold_like_this(tasks: list[tuple[str, int, str]], expected: list[str]) -> None:
-    assert list(drawn(fold(gang(*tasks), LEVELS))) == expected
+    assert list(drawn(pod_group_of(gang(*tasks), LEVELS))) == expected
 
 
 def test_ten_and_more_siblings_sort_by_name_as_they_are_placed() -> None:
     tasks = [(f"t{index}", 20 - index, f"rack:g{index}") for index in range(12)]
-    names = [part.name for part in fold(gang(*tasks), LEVELS).parts]
+    names = [part.name for part in pod_group_of(gang(*tasks), LEVELS).parts]
 
     assert names == sorted(names)
     assert names[0] == "00-rack-g0"
 
 
 def test_group_names_without_any_letter_still_make_names() -> None:
-    names = [part.name for part in fold(gang(("a", 1, "rack:___"), ("b", 1, "rack:...")), LEVELS).parts]
+    names = [part.name for part in pod_group_of(gang(("a", 1, "rack:___"), ("b", 1, "rack:...")), LEVELS).parts]
 
     assert names == ["0-rack", "1-rack"]
 
@@ -146,7 +146,7 @@ def test_a_group_with_tasks_and_groups_keeps_its_own_tasks_together() -> None:
     inner = Group((("zone", "x"), ("rack", "m")), required=True, tasks=gang(("a", 1, "")).tasks)
     outer = Group((("zone", "x"),), required=True, groups=(inner,), tasks=gang(("b", 1, "")).tasks)
 
-    assert list(drawn(fold(Gang("g", (outer,)), LEVELS))) == [
+    assert list(drawn(pod_group_of(Gang("g", (outer,)), LEVELS))) == [
         "podgroup zone spine",
         "  0-rack-m rack clique a",
         "  1-rest - - b",
@@ -185,7 +185,7 @@ def tasks_below(one: Gang) -> dict[Path, frozenset[str]]:
 @settings(deadline=None)
 @given(small_worlds())
 def test_every_task_is_in_one_leaf_and_names_are_valid_and_unique(world: EngineQuestion) -> None:
-    root = fold(world.gang, world.topology)
+    root = pod_group_of(world.gang, world.topology)
     parts = [part for part, _ in root.walk() if part is not root]
     names = [part.name for part in parts]
 
@@ -205,7 +205,7 @@ def test_every_task_is_in_one_leaf_and_names_are_valid_and_unique(world: EngineQ
 def test_folding_keeps_the_meaning(world: EngineQuestion) -> None:
     """Tasks of one part share its domain, so the parts above a task require as much as the groups above it."""
     topology = world.topology
-    root = fold(world.gang, topology)
+    root = pod_group_of(world.gang, topology)
     above = dict(chains(root))
     members = {id(part): frozenset(task.name for task in part.all_tasks()) for part, _ in root.walk()}
     below = tasks_below(world.gang)
@@ -225,7 +225,7 @@ def test_folding_keeps_the_meaning(world: EngineQuestion) -> None:
 @settings(deadline=None)
 @given(small_worlds())
 def test_folding_requires_nothing_that_was_not_required(world: EngineQuestion) -> None:
-    root = fold(world.gang, world.topology)
+    root = pod_group_of(world.gang, world.topology)
     asked = {
         (group.level, below)
         for group in world.gang.walk()
@@ -241,7 +241,7 @@ def test_folding_requires_nothing_that_was_not_required(world: EngineQuestion) -
 @given(small_worlds())
 def test_a_requirement_has_a_finer_preference_wherever_there_is_a_finer_level(world: EngineQuestion) -> None:
     names = world.topology.names
-    for part, _ in fold(world.gang, world.topology).walk():
+    for part, _ in pod_group_of(world.gang, world.topology).walk():
         required, preferred = part.constraint.required, part.constraint.preferred
         if required and required != names[-1]:
             assert preferred
@@ -251,7 +251,7 @@ def test_a_requirement_has_a_finer_preference_wherever_there_is_a_finer_level(wo
 @settings(deadline=None)
 @given(small_worlds())
 def test_the_same_gang_folds_the_same(world: EngineQuestion) -> None:
-    assert fold(world.gang, world.topology) == fold(world.gang, world.topology)
+    assert pod_group_of(world.gang, world.topology) == pod_group_of(world.gang, world.topology)
 
 
 def test_nothing_asked_is_no_constraint() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coterie.backends.kai.manifests.metadata import ManifestContext
 from coterie.backends.kai.manifests.objects import pod_group, shared
-from coterie.backends.kai.pod_group import fold
+from coterie.backends.kai.pod_group import pod_group_of
 from coterie.backends.shared.manifest_text import to_yaml
 from coterie.config.configuration import GpuQuota, Pool
 from coterie.errors import NotFound
@@ -79,7 +79,7 @@ def test_other_levels_are_another_topology() -> None:
 @given(small_worlds())
 def test_subgroups_of_any_gang_are_a_tree_whose_leaves_count_its_tasks(world: EngineQuestion) -> None:
     scene = ManifestContext("ns", "w", replace(POOL, topology=world.topology))
-    root = fold(world.gang, world.topology)
+    root = pod_group_of(world.gang, world.topology)
     found = pod_group(scene, world.gang, root)
     subgroups = {one["name"]: one for one in found["spec"].get("subGroups", ())}
     for one in subgroups.values():

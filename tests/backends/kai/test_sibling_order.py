@@ -10,7 +10,7 @@ import pytest
 
 from coterie.backends.kai import pod_group
 from coterie.backends.kai.forecast import ForecastPlacement, kai_would_place
-from coterie.backends.kai.pod_group import PodGroupPart, fold, is_bound, size
+from coterie.backends.kai.pod_group import PodGroupPart, is_bound, pod_group_of, size
 from coterie.gang.tree import Gang, Group, Path, Shape, Task
 from coterie.placement.capacity import Capacity
 from coterie.placement.engine import Found, place
@@ -41,7 +41,7 @@ class GangOnCapacity:
         return isinstance(place(self.gang, self.capacity), Found)
 
     def is_placed(self) -> bool:
-        return isinstance(kai_would_place(fold(self.gang, self.topology), self.capacity), ForecastPlacement)
+        return isinstance(kai_would_place(pod_group_of(self.gang, self.topology), self.capacity), ForecastPlacement)
 
 
 def siblings(seed: int) -> GangOnCapacity:
@@ -99,7 +99,7 @@ def test_the_sibling_with_the_most_for_one_domain_comes_before_one_that_may_be_s
         drawing,
     )
     domains = drawing.domains()
-    root = fold(gang, domains.topology)
+    root = pod_group_of(gang, domains.topology)
 
     assert [[task.shape.amount(GPU) for task in part.all_tasks()] for part in root.parts] == [[8, 8], [8, 8]]
     assert [len(part.parts) for part in root.parts] == [1, 2], "the pods of one rack come first, in a subgroup"
@@ -110,7 +110,7 @@ def test_of_equal_pieces_the_one_for_the_finer_level_comes_first() -> None:
     drawing = drawn("cluster zone > rack\n  zone a: rack a1 [8 8]\n  zone b: rack b1 [8]  rack b2 [8]")
     (gang,) = gangs("g:\n  a: 2 x 8gpu required=zone\n  b: 2 x 8gpu required=rack", drawing)
     domains = drawing.domains()
-    root = fold(gang, domains.topology)
+    root = pod_group_of(gang, domains.topology)
 
     assert [part.constraint.required for part in root.parts] == ["rack", "zone"]
     assert isinstance(kai_would_place(root, Capacity.now(domains)), ForecastPlacement)

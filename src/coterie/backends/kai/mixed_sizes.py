@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from coterie.backends.kai.pod_group import PodGroupPart, fold
+from coterie.backends.kai.pod_group import PodGroupPart, pod_group_of
 from coterie.errors import Notice
 from coterie.gang.edits import mapped
 from coterie.gang.tree import Gang, Shape, Task
@@ -55,7 +55,7 @@ def mix(gang: Gang, topology: Topology, cluster: Cluster | None) -> Mixed:
         return Mixed(gang)
     chosen: dict[str, None] = {}
     # Finest parts first: a difference between the pods of a part also holds for the parts around it.
-    for part, _ in reversed(list(fold(gang, topology).walk())):
+    for part, _ in reversed(list(pod_group_of(gang, topology).walk())):
         if part.constraint and counted_by_largest(part) and not any(task.name in chosen for task in part.all_tasks()):
             first = min(part.all_tasks(), key=pod_order)
             if not first.shape.amount(STORAGE) and _stored_everywhere(first.shape, cluster):

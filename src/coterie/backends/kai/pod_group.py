@@ -67,7 +67,7 @@ class PodGroupPart:
             yield from part.all_tasks()
 
 
-def fold(gang: Gang, topology: Topology) -> PodGroupPart:
+def pod_group_of(gang: Gang, topology: Topology) -> PodGroupPart:
     """Return the PodGroup of a gang, with subgroups where the tree branches."""
     whole = len(gang.groups) == 1 and not gang.tasks
     root = (

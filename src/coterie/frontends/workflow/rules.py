@@ -11,7 +11,7 @@ from coterie.document.located import Path
 from coterie.document.schema import MOST_FAULTS, said
 from coterie.errors import Fault
 from coterie.frontends.workflow.model import GroupSpec, ResourceSpec, TaskInput, TaskSpec, WorkflowFile
-from coterie.frontends.workflow.values import container_path, fold, suggestion
+from coterie.frontends.workflow.values import container_path, normalized_name, suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,8 @@ def _names(teams: Sequence[WorkflowGroup]) -> Iterator[Fault]:
     for kind, found in (("groups", groups), ("tasks", tasks)):
         seen: dict[str, str] = {}
         for name, path in found:
-            if (first := seen.get(fold(name))) is None:
-                seen[fold(name)] = name
+            if (first := seen.get(normalized_name(name))) is None:
+                seen[normalized_name(name)] = name
                 continue
             why = "" if first == name else f' ("{first}" and "{name}" differ only by case, "_" or "-")'
             yield Fault(f'two {kind} have the name "{name}"{why}', path=(*path, "name"), hint="Rename one of them.")

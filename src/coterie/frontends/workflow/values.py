@@ -29,8 +29,8 @@ _VARIABLE = re.compile(r"[A-Za-z_.-][A-Za-z0-9_.-]*")
 _RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?")
 
 
-def fold(text: str) -> str:
-    """Return a name as it is compared: Kubernetes has neither upper case nor underscores."""
+def normalized_name(text: str) -> str:
+    """Return a name in the form in which names are compared: Kubernetes has neither upper case nor underscores."""
     return text.lower().replace("_", "-")
 
 
@@ -53,7 +53,7 @@ def name(value: str) -> Iterator[Wrong]:
         )
     elif len(value) > 63:
         yield Wrong(f"{{field}} {said(value)} has {len(value)} characters", "At most 63 are allowed.")
-    elif fold(value) == RESERVED:
+    elif normalized_name(value) == RESERVED:
         yield Wrong(f"the name {said(value)} is reserved", "Choose another name.")
 
 

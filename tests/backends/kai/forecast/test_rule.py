@@ -14,7 +14,7 @@ from coterie.backends.kai.forecast import (
     ForecastUnknown,
     kai_would_place,
 )
-from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, fold
+from coterie.backends.kai.pod_group import LevelConstraint, PodGroupPart, pod_group_of
 from coterie.gang.tree import Gang, Task
 from coterie.placement.capacity import Capacity
 from coterie.topology.cluster import GPU, STORAGE, Cluster, Node
@@ -31,7 +31,7 @@ def asked(cluster: str, gang: str) -> ForecastPlacement | ForecastRefusal | Fore
     """Ask about a gang as Coterie hands it over."""
     drawing = drawn(cluster)
     (one,) = gangs(gang, drawing)
-    return kai_would_place(fold(one, drawing.topology), Capacity.now(drawing.domains()))
+    return kai_would_place(pod_group_of(one, drawing.topology), Capacity.now(drawing.domains()))
 
 
 def by_hand(cluster: str, part: PodGroupPart) -> ForecastPlacement | ForecastRefusal | ForecastUnknown:
@@ -225,7 +225,7 @@ def test_pods_above_the_minimum_come_after_it_and_do_not_hold_it_back() -> None:
     gang = Gang("g", tasks=tuple(tasks))
     drawing = drawn("cluster rack\n  rack r1 [4 4 4]")
 
-    answer = placed(kai_would_place(fold(gang, drawing.topology), Capacity.now(drawing.domains())))
+    answer = placed(kai_would_place(pod_group_of(gang, drawing.topology), Capacity.now(drawing.domains())))
 
     assert sorted(answer.nodes) == ["t0", "t1", "t2"]
     assert answer.waiting == ("t3",)
@@ -284,7 +284,7 @@ def test_what_kai_places_fits_and_keeps_every_promise(world: EngineQuestion) -> 
     assume(not any(is_null(label, value) for node in world.nodes for label, value in node.labels.items()))
     assume(not world.anchors)
 
-    answer = kai_would_place(fold(world.gang, world.topology), Capacity.now(domains))
+    answer = kai_would_place(pod_group_of(world.gang, world.topology), Capacity.now(domains))
 
     if isinstance(answer, ForecastPlacement):
         capacity = Capacity.now(domains)

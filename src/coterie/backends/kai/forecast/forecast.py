@@ -17,7 +17,7 @@ from coterie.backends.kai.forecast import (
     kai_would_place,
 )
 from coterie.backends.kai.mixed_sizes import pod_order
-from coterie.backends.kai.pod_group import PodGroupPart, fold
+from coterie.backends.kai.pod_group import PodGroupPart, pod_group_of
 from coterie.errors import Notice
 from coterie.gang.tree import Gang, Group, Task
 from coterie.placement.capacity import Capacity
@@ -35,7 +35,7 @@ def kai_notices(gang: Gang, capacity: Capacity, running: Mapping[str, str] | Non
     """
 
     def answer(asked: Gang) -> ForecastPlacement | ForecastRefusal | ForecastUnknown:
-        return kai_would_place(_ordered(fold(asked, capacity.domains.topology)), capacity, running=running)
+        return kai_would_place(_ordered(pod_group_of(asked, capacity.domains.topology)), capacity, running=running)
 
     refused = answer(gang)
     if isinstance(refused, ForecastUnknown):

@@ -13,7 +13,7 @@ from coterie.backends.kai.mixed_sizes import PRIORITY
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.names import label_value
 from coterie.config.pod_template import TASK_CONTAINER
-from coterie.frontends.workflow.values import fold
+from coterie.frontends.workflow.values import normalized_name
 from coterie.gang.tree import Shape, Task, Toleration
 from coterie.sources.task_labels import ATTEMPT, TASK
 from coterie.topology.cluster import CPU, GPU, MEMORY, STORAGE
@@ -58,7 +58,7 @@ class PodPosition:
 
 def hostname(task: str) -> str:
     """Return the host name of a task's pod, the same for every attempt."""
-    return fold(task)
+    return normalized_name(task)
 
 
 def pod(scene: ManifestContext, task: Task, seat: PodPosition, work: Work) -> Manifest:

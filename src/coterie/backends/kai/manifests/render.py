@@ -15,7 +15,7 @@ from coterie.backends.kai.manifests.task_files import FileObjects
 from coterie.backends.kai.manifests.workspace import AttemptFolders, missing_workspace_faults
 from coterie.backends.kai.mixed_sizes import mix, priorities
 from coterie.backends.kai.placement_warnings import cluster_notices, gang_notices, merge_faults
-from coterie.backends.kai.pod_group import PodGroupPart, fold
+from coterie.backends.kai.pod_group import PodGroupPart, pod_group_of
 from coterie.backends.shared import compute_domains
 from coterie.backends.shared.manifest_text import Manifest
 from coterie.backends.shared.task_environment import RESERVED, identity
@@ -116,7 +116,7 @@ def render(workflow: Workflow, lowered: LoweredWorkflow, pool: Pool, ask: Render
             limit = limit + _BACKSTOP_S if limit is not None and ask.run else limit
             seat = pods.PodPosition(gang.name, "", linked.wanted, named, ask.attempt, limit)
             mixed = mix(gang, pool.topology, ask.cluster)
-            root = fold(mixed.gang, pool.topology)
+            root = pod_group_of(mixed.gang, pool.topology)
             if ask.run is not None and pool.topology.levels:
                 manifests.append(domain_values(scene, gang.name, ask.attempt, {}))
             manifests += _gang(scene, mixed.gang, root, seat, prepared[team.name])

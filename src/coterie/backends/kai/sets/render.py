@@ -9,7 +9,7 @@ from coterie.backends.kai.manifests.render import RenderedManifests, RenderReque
 from coterie.backends.kai.manifests.size_limits import limit_faults, limit_notices
 from coterie.backends.kai.mixed_sizes import mix, priorities
 from coterie.backends.kai.placement_warnings import cluster_notices, gang_notices, merge_faults
-from coterie.backends.kai.pod_group import PodGroupPart, fold
+from coterie.backends.kai.pod_group import PodGroupPart, pod_group_of
 from coterie.backends.kai.sets import objects
 from coterie.backends.kai.sets.checks import first_of_each, render_faults, render_notices
 from coterie.backends.kai.sets.followers import follow
@@ -41,7 +41,7 @@ def render_set(subject: CompiledSet, ask: RenderRequest) -> RenderedManifests:
     written = [gang for gang in chosen if gang.name not in followed.held]
     mixed = [mix(gang, pool.topology, ask.cluster) for gang in written]
     written = [each.gang for each in mixed]
-    roots = {gang.name: fold(gang, pool.topology) for gang in written}
+    roots = {gang.name: pod_group_of(gang, pool.topology) for gang in written}
     manifests = [*_shared(scene, subject), *_around(scene, subject, written)]
     for gang, storing in ((each.gang, each.storing) for each in mixed):
         domain = followed.bound.get(gang.name, ())
