@@ -80,7 +80,7 @@ def silent_server() -> Iterator[tuple[Silent, Api]]:
     finally:
         server.over.set()
         server.shutdown()
-        thread.join()
+        thread.join(PATIENCE_S)
         server.server_close()
 
 

@@ -175,6 +175,19 @@ def test_a_turn_longer_than_the_lease_keeps_it_and_is_reported_as_slow(
         assert len(boards) == 1, "nothing was begun anew"
 
 
+def taken_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list of the names of workflows, which grows as they are taken up."""
+    taken: list[str] = []
+    add = WorkflowTable.add
+
+    def noted(table: WorkflowTable, life: LiveWorkflow) -> None:
+        taken.append(life.id.rpartition("-")[0])
+        add(table, life)
+
+    monkeypatch.setattr(WorkflowTable, "add", noted)
+    return taken
+
+
 def test_after_a_restart_what_runs_is_taken_up_first_and_then_what_waits_by_its_priority(
     place: ServiceFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,14 +198,7 @@ def test_after_a_restart_what_runs_is_taken_up_first_and_then_what_waits_by_its_
         for priority in ("LOW", "NORMAL", "HIGH", "NORMAL"):
             first.submit(replace(single(priority.lower(), "true"), priority=priority))
         eventually(lambda: first.health()["waiting"] == 4)
-    taken: list[str] = []
-    add = WorkflowTable.add
-
-    def noted(table: WorkflowTable, life: LiveWorkflow) -> None:
-        taken.append(life.id.rpartition("-")[0])
-        add(table, life)
-
-    monkeypatch.setattr(WorkflowTable, "add", noted)
+    taken = taken_up(monkeypatch)
     monkeypatch.setattr(intake, "_TAKE_UP_S", 0.0)
     with Service(place.settings()) as second:
         # Until it is taken up, what waits counts as waiting, and no turn takes up all of it.
@@ -216,14 +222,7 @@ def test_what_is_submitted_during_a_restart_is_not_taken_up_after_all_that_waits
     for priority in ("NORMAL", "HIGH"):
         idle.submit(replace(single(f"new-{priority.lower()}", "true", gpu=0), priority=priority))
     idle.stop()
-    taken: list[str] = []
-    add = WorkflowTable.add
-
-    def noted(table: WorkflowTable, life: LiveWorkflow) -> None:
-        taken.append(life.id.rpartition("-")[0])
-        add(table, life)
-
-    monkeypatch.setattr(WorkflowTable, "add", noted)
+    taken = taken_up(monkeypatch)
     with Service(place.settings()) as second:
         completed(second, "new-high-1")
         completed(second, "new-normal-1")
